@@ -1,0 +1,453 @@
+"""The protocol of one CLI process: bytes in and events out, requests in and bytes out.
+
+Nothing here waits, keeps time or does I/O; times are inputs.  The same bytes give the same
+events, however they were cut.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final, TypeAlias, final
+
+import attrs
+
+from claude_trio._ndjson import LineFramer, encode, recover
+from claude_trio._protocol._control import (
+    Answered,
+    Cancelled,
+    CliRequests,
+    Dropped,
+    HostRequests,
+    Incoming,
+    Refused,
+    Reply,
+)
+from claude_trio._protocol._gate import Gate, OwnTurn
+from claude_trio._protocol._steering import Accepted, Steering, SteerOutcome
+from claude_trio.messages import (
+    BackgroundTasksChanged,
+    CommandLifecycle,
+    ControlCancelRequest,
+    ControlRequest,
+    ControlResponse,
+    InitMessage,
+    Message,
+    ResultMessage,
+    SessionStateChanged,
+    SkippedLine,
+    TaskNotification,
+    TaskStarted,
+    TaskUpdated,
+    decode,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+__all__ = [
+    "Connection",
+    "Conversation",
+    "Event",
+    "Frame",
+    "RequestAnswered",
+    "RequestReceived",
+    "RequestWithdrawn",
+    "Send",
+    "Skipped",
+    "TurnEnded",
+]
+
+
+@final
+@attrs.define(eq=False)
+class Frame:
+    """One frame, shared by all who get it; decoded once, when first taken."""
+
+    line: bytes
+    _message: Message | None = None
+
+    @property
+    def decoded(self) -> Message | None:
+        """What the frame says, if it was looked at already."""
+        return self._message
+
+    @property
+    def message(self) -> Message:
+        """What the frame says."""
+        if self._message is None:
+            self._message = decode(self.line)
+        return self._message
+
+
+@final
+@attrs.frozen
+class Conversation:
+    """Frames in their order of arrival, all of one turn of ours, or of none."""
+
+    turn: OwnTurn | None
+    frames: list[Frame]
+
+
+@final
+@attrs.frozen
+class Skipped:
+    """A line was lost; ``turn`` is the one that may miss it."""
+
+    turn: OwnTurn | None
+    line: SkippedLine
+
+
+@final
+@attrs.frozen
+class TurnEnded:
+    """The CLI's part of a turn is over: nothing more of it can come."""
+
+    turn: OwnTurn
+
+
+@final
+@attrs.frozen
+class RequestReceived:
+    """The CLI asks for something; it waits for `Connection.answer` or `Connection.refuse`."""
+
+    turn: OwnTurn | None
+    request: Incoming
+
+
+@final
+@attrs.frozen
+class RequestWithdrawn:
+    """The CLI does not want the answer any more."""
+
+    request_id: str
+
+
+@final
+@attrs.frozen
+class RequestAnswered:
+    """The CLI has answered a request of ours, or refused it."""
+
+    answer: Answered | Refused
+
+
+@final
+@attrs.frozen
+class Send:
+    """Bytes that the protocol wants written at once."""
+
+    data: bytes
+
+
+Event: TypeAlias = (
+    Conversation | Skipped | TurnEnded | RequestReceived | RequestWithdrawn | RequestAnswered | Send
+)
+
+# The frames of which nearly all traffic consists.  They change no state, so they are told by
+# their first bytes and left as they are.  A result must not be told so: its keys come in any
+# order (2.1.332), and one that begins otherwise is decoded below like everything else.
+_CONVERSATION: Final = (b'{"type":"stream_event"', b'{"type":"assistant"', b'{"type":"user"')
+
+_NOISE_KEPT: Final = 20
+_FRAMES_KEPT: Final = 5
+
+
+@final
+@attrs.define(eq=False)
+class Connection:
+    """Both directions of one CLI process.
+
+    Attributes:
+      gate: The turn machine and the ledgers.
+      steering: The compare-and-swap for input in mid-turn.
+      noise: The last lines that were no frames.
+      session_id: The session's id, from the last frame that told it.
+    """
+
+    _framer: LineFramer
+    gate: Gate
+    _incoming: CliRequests
+    steering: Steering = attrs.field(factory=Steering, init=False)
+    noise: deque[bytes] = attrs.field(init=False)
+    session_id: str | None = None
+    _outgoing: HostRequests = attrs.field(factory=HostRequests, init=False)
+    _last: deque[Frame] = attrs.field(init=False)
+    _number: int = attrs.field(default=0, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.noise = deque(maxlen=_NOISE_KEPT)
+        self._last = deque(maxlen=_FRAMES_KEPT)
+
+    @classmethod
+    def make(
+        cls,
+        *,
+        limit: int,
+        follow_up: float,
+        settle: float,
+        requests: Collection[str],
+        session_id: str | None = None,
+    ) -> Connection:
+        """Make a connection.
+
+        Args:
+          limit: The longest line that is taken, in bytes.
+          follow_up: See `Gate`.
+          settle: See `Gate`.
+          requests: The subtypes of the CLI's requests that somebody answers.
+          session_id: The id that the session was started with, if it is known.
+        """
+        return cls(
+            LineFramer(limit), Gate(follow_up, settle), CliRequests(frozenset(requests)), session_id
+        )
+
+    # -- what comes
+
+    def receive_data(self, data: bytes, now: float) -> list[Event]:
+        """Take what was read, and say what it means."""
+        return list(self._events(self._framer.receive_data(data), now))
+
+    def receive_eof(self, now: float) -> list[Event]:
+        """Take the end of the stream: a last line without its end, and nothing after it."""
+        return list(self._events(self._framer.receive_eof(), now))
+
+    def tick(self, now: float) -> list[Event]:
+        """Take the time, at `deadline` or later."""
+        turn = self.gate.turn
+        self.gate.tick(now)
+        return self._ended(turn)
+
+    @property
+    def deadline(self) -> float:
+        """When `tick` has something to decide; infinity if only the CLI can."""
+        return self.gate.deadline()
+
+    def _events(self, lines: Sequence[bytes | SkippedLine], now: float) -> Iterator[Event]:
+        if lines:
+            self.gate.heard(now)
+        hot: list[Frame] = []
+        for line in lines:
+            if line.__class__ is bytes and line.startswith(_CONVERSATION):
+                hot.append(Frame(line))
+                continue
+            if hot:
+                yield self._conversation(hot)
+                hot = []
+            yield from self._other(line, now)
+        if hot:
+            yield self._conversation(hot)
+
+    def _conversation(self, frames: list[Frame]) -> Conversation:
+        self._last.extend(frames[-_FRAMES_KEPT:])
+        return Conversation(self._turn(), frames)
+
+    def _turn(self) -> OwnTurn | None:
+        turn = self.gate.turn
+        return turn if turn is not None and self.gate.begun(turn) else None
+
+    def _other(self, line: bytes | SkippedLine, now: float) -> Iterator[Event]:
+        if isinstance(line, SkippedLine):
+            yield Skipped(self._turn(), line)
+            return
+        try:
+            message = decode(line)
+        except ValueError:
+            yield from self._unparsed(line, now)
+            return
+        frame = Frame(line, message)
+        self._last.append(frame)
+        if isinstance(message, ControlRequest):
+            yield from self._request(message)
+        elif isinstance(message, ControlCancelRequest):
+            if self._incoming.receive_cancel(message.request_id):
+                yield RequestWithdrawn(message.request_id)
+        elif isinstance(message, ControlResponse):
+            yield from self._response(message)
+        else:
+            yield from self._said(frame, message, now)
+
+    def _unparsed(self, line: bytes, now: float) -> Iterator[Event]:
+        found = recover(line)
+        if found is None:
+            self.noise.append(line)
+        elif isinstance(found, SkippedLine) or found != line:
+            yield from self._other(found, now)
+
+    def _request(self, message: ControlRequest) -> Iterator[Event]:
+        match self._incoming.receive(message):
+            case Incoming() as request:
+                yield RequestReceived(self._turn(), request)
+            case Reply(line=data):
+                yield Send(data)
+            case Cancelled(request_id=request_id, line=data):
+                if request_id is not None:
+                    yield RequestWithdrawn(request_id)
+                yield Send(data)
+            case Dropped():
+                pass
+
+    def _response(self, message: ControlResponse) -> Iterator[Event]:
+        answer = self._outgoing.receive(message)
+        if isinstance(answer, Dropped):
+            return
+        turn = self.gate.turn
+        if isinstance(answer, Answered) and answer.subtype == "interrupt":
+            dropped = answer.response.get("cancelled")
+            if isinstance(dropped, list):
+                self.gate.withdrawn([uuid for uuid in dropped if isinstance(uuid, str)])
+        yield RequestAnswered(answer)
+        yield from self._ended(turn)
+
+    def _said(self, frame: Frame, message: Message, now: float) -> Iterator[Event]:
+        turn, before = self.gate.turn, self._turn()
+        belongs = _take(self, message, now)
+        if isinstance(message, ResultMessage):
+            yield Conversation(belongs, [frame])
+        else:
+            yield Conversation(before or self._turn(), [frame])
+        yield from self._ended(turn)
+
+    def _ended(self, turn: OwnTurn | None) -> list[Event]:
+        if turn is None or not turn.over:
+            return []
+        self.steering.turn_ended()
+        return [TurnEnded(turn)]
+
+    # -- what is sent
+
+    def send_request(self, subtype: str, **fields: object) -> tuple[str, bytes]:
+        """Ask the CLI for something; its answer will carry the id."""
+        return self._outgoing.open(subtype, **fields)
+
+    def withdraw_request(self, request_id: str) -> bytes | None:
+        """Give up on a request of ours; a late answer is dropped."""
+        return self._outgoing.withdraw(request_id)
+
+    def answer(self, request_id: str, response: Mapping[str, object]) -> bytes | None:
+        """Answer a request of the CLI; None if nobody waits for it."""
+        return self._incoming.answer(request_id, response)
+
+    def refuse(self, request_id: str, error: str) -> bytes | None:
+        """Answer a request of the CLI with an error; None if nobody waits for it."""
+        return self._incoming.refuse(request_id, error)
+
+    def send_prompt(
+        self, content: str | Sequence[Mapping[str, object]], uuid: str, *, hold_open: bool = True
+    ) -> tuple[OwnTurn, bytes]:
+        """Open a turn.
+
+        Raises:
+          LocalProtocolError: if a turn runs, or the session is closed.
+        """
+        data = encode(_user(content, uuid))
+        turn = self.gate.prompt(uuid, self._next_number(), hold_open=hold_open)
+        assert turn is not None  # noqa: S101  Its number is the newest: no cancel overtook it.
+        self.steering.turn_started()
+        return turn, data
+
+    def send_steer(
+        self, text: str, uuid: str, *, expected_token: int, client_msg_id: str | None = None
+    ) -> tuple[SteerOutcome, bytes | None]:
+        """Add input to the running turn, if ``expected_token`` is still its own."""
+        data = encode(_user(text, uuid))
+        outcome = self.steering.steer(
+            text, expected_token=expected_token, client_msg_id=client_msg_id
+        )
+        if not isinstance(outcome, Accepted):
+            return outcome, None
+        self.gate.steer(uuid)
+        return outcome, data
+
+    def send_interrupt(
+        self, *, cancel_queued: bool, spare_agents: bool
+    ) -> tuple[str, bytes, list[Event]]:
+        """Stop what runs: the turn of ours, or what the CLI does by itself.
+
+        Returns:
+          The id of the request, its bytes, and what the cancel alone has decided.
+        """
+        turn = self.gate.turn
+        self.gate.cancel(self._next_number(), spare_agents=spare_agents)
+        self.steering.turn_ended()
+        fields: dict[str, object] = {"cancel_queued": True} if cancel_queued else {}
+        if spare_agents:
+            fields["spare_background_tasks"] = True
+        request_id, data = self._outgoing.open("interrupt", **fields)
+        return request_id, data, self._ended(turn)
+
+    def close(self) -> tuple[str, ...]:
+        """End the session; return the requests of ours that nobody will answer."""
+        self.gate.eof()
+        self.steering.turn_ended()
+        self._incoming.fail_all()
+        return self._outgoing.fail_all()
+
+    def _next_number(self) -> int:
+        self._number += 1
+        return self._number
+
+    @property
+    def last_frames(self) -> list[Mapping[str, object]]:
+        """The last frames that came, for error reports."""
+        return [frame.message.raw for frame in self._last]
+
+
+# What each kind of frame does to the gate.  A kind that does not stand here changes no state.
+def _take(connection: Connection, message: Message, now: float) -> OwnTurn | None:
+    """Return the turn of ours that a result belongs to."""
+    gate = connection.gate
+    match message:
+        case ResultMessage():
+            return _take_result(gate, message, now)
+        case InitMessage():
+            connection.session_id = message.session_id or connection.session_id
+            gate.init(now, speaks_lifecycle="msg_lifecycle_v1" in message.capabilities)
+        case CommandLifecycle():
+            scheduled = message.wakeup_source is not None
+            gate.lifecycle(message.command_uuid, message.state or "", scheduled=scheduled)
+        case SessionStateChanged():
+            gate.session_state(message.state or "")
+        case TaskStarted():
+            gate.task_started(
+                message.task_id,
+                message.task_type or "",
+                run_id=message.run_id,
+                backgrounded=message.is_backgrounded,
+                parent=message.parent_task_id,
+            )
+        case TaskUpdated():
+            gate.task_updated(
+                now,
+                message.task_id,
+                status=message.status,
+                backgrounded=message.is_backgrounded,
+            )
+        case TaskNotification(status="completed" | "failed" | "stopped"):
+            gate.task_notified(now, message.task_id)
+        case BackgroundTasksChanged():
+            listed = [(t.task_id, t.task_type or "", t.run_id) for t in message.tasks]
+            gate.task_snapshot(now, listed)
+        case _:
+            pass
+    return None
+
+
+def _take_result(gate: Gate, message: ResultMessage, now: float) -> OwnTurn | None:
+    origin = message.origin or {}
+    kind, run_id = origin.get("kind"), origin.get("runId")
+    return gate.result(
+        now,
+        uuids=message.user_message_uuids,
+        origin=kind if isinstance(kind, str) else None,
+        run_id=run_id if isinstance(run_id, str) else None,
+    )
+
+
+def _user(content: str | Sequence[Mapping[str, object]], uuid: str) -> dict[str, object]:
+    body = content if isinstance(content, str) else list(content)
+    return {
+        "type": "user",
+        "message": {"role": "user", "content": body},
+        "parent_tool_use_id": None,
+        "session_id": "",
+        "uuid": uuid,
+    }

@@ -1,0 +1,58 @@
+"""What a result means: how its turn ended, and what it cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+import attrs
+
+from claude_trio.messages import Outcome
+
+if TYPE_CHECKING:
+    from claude_trio.messages import ResultMessage
+
+__all__ = ["Spending", "outcome_of"]
+
+
+def outcome_of(message: ResultMessage, *, cancelled: bool) -> Outcome:
+    """Say how a turn ended.
+
+    The subtype does not tell: an API failure is a ``success`` with ``is_error``, and an aborted
+    turn is an error of the same subtype as a real one.  The terminal reason tells an abort, and
+    an error that comes after our interrupt is taken for its effect.
+    """
+    if (message.terminal_reason or "").startswith("aborted"):
+        return Outcome.INTERRUPTED
+    if message.is_error:
+        return Outcome.INTERRUPTED if cancelled else Outcome.FAILED
+    return Outcome.COMPLETED
+
+
+@final
+@attrs.define(eq=False)
+class Spending:
+    """What each result of one process has cost, in US dollars."""
+
+    resumed: bool = False
+    """Whether the session is older than the process: then the first total says nothing."""
+    _total: float | None = attrs.field(default=None, init=False)
+
+    def of(self, message: ResultMessage) -> float | None:
+        """Say what was spent since the result before; None if that is not known."""
+        before, total = self._total, message.total_cost_usd
+        self._total = total
+        told = _since_last(message)
+        if told is not None or total is None:
+            return told
+        if before is None:
+            return None if self.resumed else total
+        # A running total that shrinks was started anew, by `/clear`.
+        return total - before if before <= total else None
+
+
+def _since_last(message: ResultMessage) -> float | None:
+    usage = message.model_usage_since_last_result
+    if not usage:
+        return None
+    costs = [one.get("costUSD") for one in usage.values() if isinstance(one, dict)]
+    return sum(cost for cost in costs if isinstance(cost, (int, float)))
