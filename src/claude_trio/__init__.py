@@ -1,0 +1,100 @@
+"""Claude Code in Trio programs: sessions, turns and their ends, with Trio's own shape."""
+
+from __future__ import annotations
+
+from claude_trio._ask import Question, ask
+from claude_trio._errors import (
+    AuthenticationFailed,
+    BudgetExceeded,
+    CallbackError,
+    ClaudeTrioError,
+    CLINotFound,
+    LaunchFailed,
+    LocalProtocolError,
+    MaxTurnsReached,
+    Overflow,
+    Overloaded,
+    ProcessExited,
+    PromptTooLong,
+    ProtocolError,
+    RateLimited,
+    RemoteProtocolError,
+    RequestRefused,
+    RequestTimedOut,
+    SessionClosed,
+    TurnFailed,
+    TurnInFlight,
+)
+from claude_trio._exit import ExitCause, ExitState, ExitStatus
+from claude_trio._oneshot import run_prompt
+from claude_trio._open import open_session
+from claude_trio._options import Limits, SessionOptions, Timeouts
+from claude_trio._process import spawn
+from claude_trio._session import InterruptReceipt, Session, SessionState
+from claude_trio._transport import Launcher, Transport
+from claude_trio._turn import Turn
+from claude_trio.messages import Outcome, Result
+from claude_trio.permissions import (
+    DEFER,
+    Allow,
+    Deny,
+    PermissionHandler,
+    PermissionRequest,
+    allow_all,
+    allow_tools,
+    deny_all,
+    deny_tools,
+    first_of,
+)
+
+__all__ = [
+    "DEFER",
+    "Allow",
+    "AuthenticationFailed",
+    "BudgetExceeded",
+    "CLINotFound",
+    "CallbackError",
+    "ClaudeTrioError",
+    "Deny",
+    "ExitCause",
+    "ExitState",
+    "ExitStatus",
+    "InterruptReceipt",
+    "Launcher",
+    "LaunchFailed",
+    "Limits",
+    "LocalProtocolError",
+    "MaxTurnsReached",
+    "Outcome",
+    "Overflow",
+    "Overloaded",
+    "PermissionHandler",
+    "PermissionRequest",
+    "ProcessExited",
+    "PromptTooLong",
+    "ProtocolError",
+    "Question",
+    "RateLimited",
+    "RemoteProtocolError",
+    "RequestRefused",
+    "RequestTimedOut",
+    "Result",
+    "Session",
+    "SessionClosed",
+    "SessionOptions",
+    "SessionState",
+    "Timeouts",
+    "Transport",
+    "Turn",
+    "TurnFailed",
+    "TurnInFlight",
+    "allow_all",
+    "allow_tools",
+    "ask",
+    "deny_all",
+    "deny_tools",
+    "first_of",
+    "open_session",
+    "run_prompt",
+    "spawn",
+]

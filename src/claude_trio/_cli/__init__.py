@@ -1,0 +1,74 @@
+"""The command line, a user of the public API."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from claude_trio import CLINotFound, ClaudeTrioError, LaunchFailed
+from claude_trio._cli._demo import demo
+from claude_trio._cli._run import run_command
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+__all__ = ["run"]
+
+_FAILED: Final = 1
+_NOT_STARTED: Final = 3
+_INTERRUPTED: Final = 128 + signal.SIGINT
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command, and return its exit code.
+
+    0: completed; 1: failed; 2: wrong usage; 3: the CLI was not found or did not start;
+    130: interrupted.
+    """
+    options = _parser().parse_args(arguments)
+    command: Callable[[argparse.Namespace], Awaitable[int]] = options.command
+    try:
+        return trio.run(command, options)
+    except (ClaudeTrioError, ValueError) as exc:
+        sys.stderr.write(f"claude-trio: {exc}\n")
+        return _NOT_STARTED if isinstance(exc, CLINotFound | LaunchFailed) else _FAILED
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="claude-trio", description="Run Claude Code from the command line, by way of Trio."
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    one = commands.add_parser(
+        "run",
+        help="send one prompt, and print the answer as it comes",
+        description="Send one prompt, and print the answer as it comes.",
+        epilog="Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 the CLI was not found or did "
+        "not start, 130 interrupted.",
+    )
+    one.add_argument("prompt", metavar="PROMPT", help="what to say; - reads it from stdin")
+    one.add_argument("--model", help="an alias such as sonnet, or a model's id")
+    one.add_argument("--cwd", help="the folder to work in")
+    one.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        metavar="TOOL",
+        help="allow what this tool asks for; may be repeated; everything else is denied",
+    )
+    one.set_defaults(command=run_command)
+    show = commands.add_parser(
+        "demo",
+        help="show a whole conversation, offline and without a key",
+        description="Show a conversation of three turns with a tool and its permission, offline: "
+        "with the real CLI where there is one, else with a fake.",
+    )
+    show.add_argument("--fake", action="store_true", help="use the fake even if there is a CLI")
+    show.set_defaults(command=demo)
+    return parser

@@ -1,0 +1,395 @@
+"""The live session below its API: what reads, writes, waits and answers.
+
+The reader hands each event on and waits for nobody.  What belongs to a turn goes to its `Sink`,
+an answer to its waiter, a request of the CLI to a task of its own.  Everything that changes state
+is synchronous, so a cancellation falls before it or after it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Protocol, final
+
+import attrs
+import trio
+
+from claude_trio._errors import (
+    CallbackError,
+    ClaudeTrioError,
+    LaunchFailed,
+    ProcessExited,
+    RemoteProtocolError,
+    SessionClosed,
+    TurnInFlight,
+)
+from claude_trio._exit import ExitCause
+from claude_trio._link._answers import Answers
+from claude_trio._link._callbacks import Callbacks, Handler
+from claude_trio._link._writer import Writer
+from claude_trio._protocol._connection import (
+    Connection,
+    Conversation,
+    Event,
+    Frame,
+    RequestAnswered,
+    RequestReceived,
+    RequestWithdrawn,
+    Send,
+    Skipped,
+    TurnEnded,
+)
+from claude_trio._protocol._turns import State
+from claude_trio.messages import Message, ResultMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from claude_trio._options import Limits, Timeouts
+    from claude_trio._protocol._gate import OwnTurn
+    from claude_trio._transport import Transport
+
+__all__ = ["Handler", "Link", "Sink"]
+
+
+class Sink(Protocol):
+    """Where a turn's part of the traffic goes; nothing here waits."""
+
+    @property
+    def own(self) -> OwnTurn:
+        """The turn."""
+
+    def deliver(self, frames: Sequence[Frame]) -> None:
+        """Take frames of the turn."""
+
+    def ended(self) -> None:
+        """The CLI's part of the turn is over."""
+
+    def fail(self, error: ClaudeTrioError) -> None:
+        """The turn has failed, here and not in the CLI."""
+
+
+@final
+@attrs.define(eq=False)
+class Link:
+    """One CLI process and all that its session keeps about it."""
+
+    nursery: trio.Nursery
+    connection: Connection
+    transport: Transport
+    timeouts: Timeouts
+    limits: Limits
+    handlers: Mapping[str, Handler]
+    withdrawn: Callable[[str], None]
+    """Told the id of each request that the CLI withdraws."""
+    interrupted: Callable[[bool], None]
+    """Told of each interrupt, right after it was written, and whether it spares the agents."""
+    sink: Sink | None = attrs.field(default=None, init=False)
+    startup: list[Message] = attrs.field(factory=list, init=False)
+    """The frames that came before `initialize` was answered."""
+    opened: bool = attrs.field(default=False, init=False)
+    cause: ExitCause | None = attrs.field(default=None, init=False)
+    error: ClaudeTrioError | None = attrs.field(default=None, init=False)
+    last_result_failed: bool = attrs.field(default=False, init=False)
+    close_requested: trio.Event = attrs.field(factory=trio.Event, init=False)
+    closed: trio.Event = attrs.field(factory=trio.Event, init=False)
+    changed: trio.lowlevel.ParkingLot = attrs.field(factory=trio.lowlevel.ParkingLot, init=False)
+    """Where tasks wait for the state of a turn, of the CLI or of the writer to change."""
+    poked: trio.Event = attrs.field(factory=trio.Event, init=False)
+    """Set when the keeper has to look again at what is due."""
+    alarm_at: float = attrs.field(default=math.inf, init=False)
+    """When the keeper wakes by itself."""
+    backstop_at: float = attrs.field(default=math.inf, init=False)
+    writer: Writer = attrs.field(init=False)
+    callbacks: Callbacks = attrs.field(init=False)
+    _answers: Answers = attrs.field(init=False)
+    _context: contextvars.Context = attrs.field(factory=contextvars.copy_context, init=False)
+    _settled: bool = attrs.field(default=False, init=False)
+    _at_eof: bool = attrs.field(default=False, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.writer = Writer(
+            self.nursery,
+            self.transport,
+            self.timeouts.write,
+            self._stalled,
+            self._wake,
+        )
+        self.callbacks = Callbacks(
+            self.nursery, self.handlers, self.answer, self.refuse, self._callback_failed
+        )
+        self._answers = Answers(self.lost_error)
+
+    # -- the end
+
+    def request_close(self, cause: ExitCause, error: ClaudeTrioError | None = None) -> None:
+        """Ask the keeper to end the session; the first cause counts."""
+        if not self.close_requested.is_set():
+            self.cause, self.error = cause, error
+            self.close_requested.set()
+            self.poked.set()
+
+    def closed_error(self) -> SessionClosed:
+        """Make the error of a call that comes too late."""
+        error = SessionClosed("the session is closed")
+        error.__cause__ = self.error
+        return error
+
+    def lost_error(self) -> ClaudeTrioError:
+        """Make the error of what was under way when the session ended."""
+        if not isinstance(self.error, ProcessExited):
+            return self.closed_error()
+        error = self.exited_error(str(self.error.args[0]), self.error.returncode)
+        error.__cause__ = self.error
+        return error
+
+    def exited_error(self, message: str, returncode: int | None) -> ProcessExited:
+        """Make the error of a CLI that went away."""
+        return ProcessExited(
+            message,
+            returncode=returncode,
+            stderr_tail=self.transport.stderr_tail,
+            last_frames=self.connection.last_frames,
+        )
+
+    def check_open(self) -> None:
+        """Raise if the session is closed or closing."""
+        if self.close_requested.is_set():
+            raise self.closed_error()
+
+    def last_words(self) -> bytes | None:
+        """Make the line that stops what runs, for the time right before stdin is closed.
+
+        EOF alone leaves turns, queues and background shells running, and an interrupt alone the
+        process; one right behind the other ended every state tried within 1.6 s (2.1.332).
+        """
+        if self.connection.gate.at_rest or self.writer.torn:
+            return None
+        return self.connection.send_request("interrupt", cancel_queued=True)[1]
+
+    def settle(self) -> None:
+        """Tell everybody who waits that the session has ended; again does nothing."""
+        if self._settled:
+            return
+        self._settled = True
+        self.connection.close()
+        self.callbacks.cancel_all()
+        self._answers.fail_all()
+        sink, self.sink = self.sink, None
+        if sink is not None:
+            sink.fail(self.lost_error())
+        self._wake()
+
+    def _wake(self) -> None:
+        self.changed.unpark_all()
+
+    def _stalled(self) -> None:
+        seconds = self.timeouts.write
+        text = f"the CLI has taken nothing from its stdin for {seconds:g} s"
+        self.request_close(ExitCause.STDIN_STALLED, SessionClosed(text))
+
+    # -- reading
+
+    async def read(self) -> None:
+        """Read until stdout ends."""
+        with contextlib.suppress(trio.ClosedResourceError, trio.BrokenResourceError):
+            while data := await self.transport.receive():
+                self.feed(self.connection.receive_data(data, trio.current_time()))
+        self._eof()
+
+    async def watch(self) -> None:
+        """Wait for the exit, deliver what was written before it, and declare it."""
+        code = await self.transport.wait_exit()
+        # A grandchild may hold stdout open: what is there is read, and its end not waited for.
+        while not self._at_eof:
+            try:
+                data = self.transport.receive_nowait()
+            except (trio.WouldBlock, trio.ClosedResourceError):
+                break
+            if not data:
+                break
+            self.feed(self.connection.receive_data(data, trio.current_time()))
+        self._eof()
+        how = f"was killed by signal {-code}" if code < 0 else f"exited with code {code}"
+        cause = ExitCause.KILLED if code < 0 else ExitCause.EXITED
+        self.request_close(cause, self.exited_error(f"the CLI {how}", code))
+
+    def _eof(self) -> None:
+        if not self._at_eof:
+            self._at_eof = True
+            self.feed(self.connection.receive_eof(trio.current_time()))
+
+    def feed(self, events: Sequence[Event]) -> None:
+        """Act on what came.  Once the waiters are settled, it is read and nothing more."""
+        if self._settled:
+            return
+        for event in events:
+            match event:
+                case Conversation(turn, frames):
+                    self._conversation(turn, frames)
+                case RequestAnswered(answer):
+                    self._answers.settle(answer)
+                case RequestReceived(turn, request):
+                    self.callbacks.start(turn, request, self._context)
+                case RequestWithdrawn(request_id):
+                    self.callbacks.cancel(request_id)
+                    self.withdrawn(request_id)
+                case TurnEnded(turn):
+                    self._turn_ended(turn)
+                case Skipped(_, line):
+                    text = f"a line of {line.size} bytes could not be read: {line.head[:60]!r}"
+                    self._fail_turn(RemoteProtocolError(text, frame=line.head))
+                case Send(data):
+                    self.writer.send(data)
+        self._rearm()
+        self._wake()
+
+    def _conversation(self, turn: OwnTurn | None, frames: Sequence[Frame]) -> None:
+        if not self.opened:
+            self._starting_up(frames)
+        result = frames[0].decoded if len(frames) == 1 else None
+        if isinstance(result, ResultMessage):
+            self.last_result_failed = bool(result.is_error)
+        if turn is not None and self.sink is not None and self.sink.own is turn:
+            self.sink.deliver(frames)
+
+    def _starting_up(self, frames: Sequence[Frame]) -> None:
+        for message in [frame.message for frame in frames]:
+            self.startup.append(message)
+            if isinstance(message, ResultMessage):
+                # The CLI has given up, and will never answer `initialize`.
+                said = "; ".join(message.errors or ()) or message.result or "it gave no reason"
+                frames_so_far = self.connection.last_frames
+                error = LaunchFailed(f"the CLI did not start: {said}", last_frames=frames_so_far)
+                self.request_close(ExitCause.START_FAILED, error)
+
+    def _turn_ended(self, turn: OwnTurn) -> None:
+        self.backstop_at = math.inf
+        if self.sink is not None and self.sink.own is turn:
+            sink, self.sink = self.sink, None
+            sink.ended()
+
+    def _fail_turn(self, error: ClaudeTrioError) -> None:
+        if self.sink is not None:
+            self.sink.fail(error)
+
+    def _rearm(self) -> None:
+        # The keeper never wakes too late; when it wakes too early, it looks and sleeps again.
+        if self.due_at < self.alarm_at:
+            self.poked.set()
+
+    @property
+    def due_at(self) -> float:
+        """When something is due that only time decides."""
+        return min(self.connection.deadline, self.backstop_at)
+
+    # -- requests of ours
+
+    async def request(self, subtype: str, **fields: object) -> Mapping[str, object]:
+        """Ask the CLI for something, and wait for the answer; for the errors see `Answers`."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        self.check_open()
+        while len(self.writer) >= self.limits.outbound:
+            await self.changed.park()
+            self.check_open()
+        request_id, data = self.connection.send_request(subtype, **fields)
+        self.writer.send(data)
+        return await self.answer_to(
+            request_id,
+            subtype,
+            self.timeouts.initialize if subtype == "initialize" else self.timeouts.control,
+        )
+
+    async def answer_to(
+        self, request_id: str, subtype: str, seconds: float
+    ) -> Mapping[str, object]:
+        """Wait for the answer to a request that was sent."""
+
+        def give_up() -> None:
+            self._write(self.connection.withdraw_request(request_id))
+
+        # The ledger reads an interrupt's answer, whoever waits for it.
+        given_up = None if subtype == "interrupt" else give_up
+        return await self._answers.wait(request_id, subtype, seconds, given_up)
+
+    # -- turns
+
+    @property
+    def state(self) -> State:
+        """Where the turn machine stands."""
+        return self.connection.gate.machine.state
+
+    async def begin(
+        self,
+        content: str | Sequence[Mapping[str, object]],
+        uuid: str,
+        sink: Callable[[OwnTurn], Sink],
+        *,
+        hold_open: bool,
+    ) -> None:
+        """Write a prompt, once the CLI has ended a cancelled turn before it.
+
+        Raises:
+          TurnInFlight: if a turn runs.
+          SessionClosed: if the session is closed.
+        """
+        await trio.lowlevel.checkpoint_if_cancelled()
+        while True:
+            self.check_open()
+            if self.state not in {State.IDLE, State.CANCELLING}:
+                raise TurnInFlight("a turn is running, and only one runs at a time")
+            if self.state is State.IDLE and len(self.writer) < self.limits.outbound:
+                break
+            await self.changed.park()
+        own, data = self.connection.send_prompt(content, uuid, hold_open=hold_open)
+        self.sink = sink(own)
+        self._context = contextvars.copy_context()
+        self.writer.send(data)
+
+    def interrupt(self, *, spare_agents: bool = False) -> str | None:
+        """Stop what runs; return the id of the request, None if there was nothing to stop.
+
+        The interrupt is written first, then the denials of what waits for a decision.
+        """
+        gate = self.connection.gate
+        if self.close_requested.is_set() or (self.state is State.IDLE and not gate.busy):
+            return None
+        request_id, data, events = self.connection.send_interrupt(
+            cancel_queued=True, spare_agents=spare_agents
+        )
+        self.writer.send(data)
+        if self.state is State.CANCELLING and self.backstop_at == math.inf:
+            self.backstop_at = trio.current_time() + self.timeouts.interrupt
+        self.callbacks.cancel_all(spare_agents=spare_agents)
+        self.interrupted(spare_agents)
+        self.feed(events)
+        return request_id
+
+    def cancel_turn(self, own: OwnTurn) -> None:
+        """Interrupt a turn of ours, if it runs and was not interrupted before."""
+        if self.connection.gate.turn is own and own.cancelled is None:
+            self.interrupt()
+
+    # -- requests of the CLI
+
+    def answer(self, request_id: str, response: Mapping[str, object]) -> bool:
+        """Answer a request of the CLI; return whether it waited for that."""
+        return self._write(self.connection.answer(request_id, response))
+
+    def refuse(self, request_id: str, error: str) -> bool:
+        """Answer a request of the CLI with an error; return whether it waited for that."""
+        return self._write(self.connection.refuse(request_id, error))
+
+    def _write(self, line: bytes | None) -> bool:
+        if line is None:
+            return False
+        self.writer.send(line)
+        return True
+
+    def _callback_failed(self, turn: OwnTurn | None, error: CallbackError) -> None:
+        if self.sink is not None and turn is self.sink.own:
+            self.sink.fail(error)
+        else:
+            self.request_close(ExitCause.CALLBACK, error)

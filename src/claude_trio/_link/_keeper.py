@@ -1,0 +1,75 @@
+"""The one owner of a session's end, and the clock of what only time decides."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import trio
+
+from claude_trio._errors import SessionClosed
+from claude_trio._exit import ExitCause, ExitState, ExitStatus
+
+if TYPE_CHECKING:
+    from claude_trio._link import Link
+
+__all__ = ["keep"]
+
+
+async def keep(link: Link) -> ExitStatus:
+    """Wait until the session is to end, then end it: settle the waiters, run the ladder.
+
+    Runs shielded, and ends in bounded time once the end was asked for.
+    """
+    await _wait_for_the_end(link)
+    last_words = link.last_words()
+    link.settle()
+    code, by_eof = await _end_the_process(link, last_words)
+    prompted = bool(link.connection.gate.ledger.prompts)
+    group_gone = await link.transport.aclose(sweep=prompted or not by_eof)
+    # A CLI whose last result was an error exits with 1 all the same.
+    well = code == 0 or (code == 1 and link.last_result_failed) or link.cause is ExitCause.CLOSED
+    return ExitStatus(
+        state=ExitState.COMPLETED if well else ExitState.FAILED,
+        cause=link.cause,
+        returncode=code,
+        group_gone=group_gone,
+        stderr_tail=link.transport.stderr_tail,
+        last_frames=tuple(link.connection.last_frames),
+    )
+
+
+async def _wait_for_the_end(link: Link) -> None:
+    while not link.close_requested.is_set():
+        link.poked = trio.Event()
+        link.alarm_at = link.due_at
+        with trio.move_on_at(link.alarm_at):
+            await link.poked.wait()
+        now = trio.current_time()
+        if now >= link.backstop_at:
+            seconds = link.timeouts.interrupt
+            text = f"the cancelled turn has not ended within {seconds:g} s"
+            link.request_close(ExitCause.CANCEL_BACKSTOP, SessionClosed(text))
+        elif now >= link.connection.deadline:
+            link.feed(link.connection.tick(now))
+
+
+async def _end_the_process(link: Link, last_words: bytes | None) -> tuple[int | None, bool]:
+    """Run the ladder; return the exit code, and whether the CLI left by the first rung."""
+    transport, timeouts = link.transport, link.timeouts
+    link.writer.stop()
+    if last_words is not None:
+        with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            transport.send_nowait(last_words)
+    transport.close_stdin()
+    rungs = (
+        (None, timeouts.eof),
+        (transport.terminate, timeouts.term),
+        (transport.kill, timeouts.kill),
+    )
+    for act, seconds in rungs:
+        if act is not None:
+            act()
+        with trio.move_on_after(seconds):
+            return await transport.wait_exit(), act is None
+    return None, False

@@ -1,0 +1,333 @@
+"""A session: what it offers while it is open, and what it tells afterwards."""
+
+from __future__ import annotations
+
+import enum
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, TypeAlias, final
+
+import attrs
+import trio
+
+from claude_trio._exit import ExitCause, ExitStatus
+from claude_trio._protocol._turns import State
+from claude_trio._turn import Turn
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from claude_trio._desk import Desk
+    from claude_trio._link import Link
+    from claude_trio._protocol._gate import OwnTurn
+    from claude_trio._protocol._outcome import Spending
+    from claude_trio.messages import Message, Result
+    from claude_trio.permissions import Decision, PermissionRequest
+
+__all__ = ["InterruptReceipt", "PromptContent", "Session", "SessionState"]
+
+PromptContent: TypeAlias = str | Sequence[Mapping[str, object]]
+"""What a prompt says: text, or content blocks in the API's own shape."""
+
+
+class SessionState(enum.Enum):
+    """What a session is doing."""
+
+    IDLE = "idle"
+    """Nothing of ours; a prompt can be sent."""
+    PROMPTING = "prompting"
+    """A turn runs, or its background agents do."""
+    CANCELLING = "cancelling"
+    """A turn was cancelled and has not ended; a prompt would wait."""
+    CLOSED = "closed"
+
+
+@final
+@attrs.frozen(kw_only=True)
+class InterruptReceipt:
+    """What an interrupt did.
+
+    Attributes:
+      sent: Whether there was something to stop; if not, nothing was sent.
+      cancelled: The uuids of prompts that were dropped before they began.
+      still_queued: The uuids of prompts that the CLI goes on with all the same.
+    """
+
+    sent: bool
+    cancelled: tuple[str, ...] = ()
+    still_queued: tuple[str, ...] = ()
+
+
+@final
+@attrs.define(eq=False, init=False)
+class Session:
+    """One CLI process, held open for many turns.
+
+    There is one way to a session, `open_session`.  Its methods may be called from any task of
+    the run that opened it, but not from a thread.
+
+    Attributes:
+      server_info: What the CLI said of itself when it answered ``initialize``.
+    """
+
+    server_info: Mapping[str, object]
+    _link: Link = attrs.field(repr=False)
+    _desk: Desk = attrs.field(repr=False)
+    _spending: Spending = attrs.field(repr=False)
+    _status: ExitStatus = attrs.field(repr=False)
+
+    def __init__(self) -> None:
+        raise TypeError("a Session is opened by open_session(), not made")
+
+    # -- turns
+
+    async def prompt(
+        self, content: PromptContent, *, check: bool = True, hold_open: bool = True
+    ) -> Result:
+        """Send a prompt, and wait until its turn is over.
+
+        The turn is over when its result has come and nothing that it started still runs: no
+        background agent, and no answer that the CLI owes to one's report.  After a cancelled
+        turn, this waits for the CLI to end that one first.
+
+        Args:
+          content: What the user says.  Must not be empty.
+          check: If false, an error result is returned instead of raised.
+          hold_open: If false, the turn ends at its first result; what background agents bring
+            later belongs to no turn.
+
+        Returns:
+          The last result of the turn; costs in US dollars, times in seconds.  The result of an
+          interrupted turn says so in its ``outcome``.
+
+        Raises:
+          ValueError: if ``content`` is empty.
+          TurnInFlight: if a turn is already running.
+          TurnFailed: if the result is an error and ``check`` is true, or if the CLI dropped the
+            prompt.
+          CallbackError: if a callback raised.
+          RemoteProtocolError: if a line was lost, which may have been the result.
+          ProcessExited: if the CLI goes while we wait.
+          SessionClosed: if the session is closed, or closes while we wait.
+
+        Cancellation:
+          A checkpoint.  If cancelled, the prompt was sent whole or not at all; a turn that it
+          started is interrupted without waiting for the CLI, and the session stays usable.
+        """
+        async with self._turn(content, hold_open=hold_open, keeps=False) as turn:
+            await turn.wait_over()
+        return turn.outcome(check=check)
+
+    @asynccontextmanager
+    async def turn(
+        self, content: PromptContent, *, check: bool = True, hold_open: bool = True
+    ) -> AsyncIterator[Turn]:
+        """Send a prompt, and give its turn to read.
+
+        Leaving the block by its end waits until the turn is over.  Leaving it by an exception or
+        a cancellation interrupts the turn, waits for nothing, and lets the exception through as
+        it is.
+
+        Args:
+          content: What the user says.  Must not be empty.
+          check: If false, an error result is no error at the end of the block.
+          hold_open: See `prompt`.
+
+        Raises:
+          ValueError: if ``content`` is empty.
+          TurnInFlight: if a turn is already running.
+          TurnFailed: at the end of the block, if the result is an error and ``check`` is true,
+            or if the CLI dropped the prompt.
+          Overflow: if nobody read and the buffer was full.
+          CallbackError: if a callback raised.
+          RemoteProtocolError: if a line was lost, which may have been the result.
+          ProcessExited: if the CLI goes in mid-turn.
+          SessionClosed: if the session is closed, or closes in mid-turn.
+
+        Cancellation:
+          Entering and leaving are checkpoints.  If entering is cancelled, nothing was sent.
+        """
+        async with self._turn(content, hold_open=hold_open, keeps=True) as turn:
+            yield turn
+            await turn.wait_over()
+        turn.outcome(check=check)
+
+    @asynccontextmanager
+    async def _turn(
+        self, content: PromptContent, *, hold_open: bool, keeps: bool
+    ) -> AsyncIterator[Turn]:
+        self._link.callbacks.check_not_inside("a turn")
+        _check_content(content)
+        prompt_id = str(uuid.uuid4())
+        turns: list[Turn] = []
+
+        def make(own: OwnTurn) -> Turn:
+            turns.append(Turn(prompt_id, own, self._link, self._spending, keeps))
+            return turns[0]
+
+        await self._link.begin(content, prompt_id, make, hold_open=hold_open)
+        try:
+            yield turns[0]
+        except BaseException:
+            turns[0].cancel()
+            raise
+
+    async def interrupt(self, *, spare_agents: bool = False) -> InterruptReceipt:
+        """Stop what runs: the turn, its background agents, or what the CLI does by itself.
+
+        A turn that runs ends soon after, with a result whose outcome is ``INTERRUPTED``; this
+        does not wait for it.  Background shells go on.
+
+        Args:
+          spare_agents: Leave background agents running; they no longer hold the turn.
+
+        Returns:
+          What it did.
+
+        Raises:
+          RequestRefused: if the CLI refuses.
+          RequestTimedOut: if it does not answer in time.
+          ProcessExited: if it goes while we wait.
+          SessionClosed: if the session is closed, or closes while we wait.
+
+        Cancellation:
+          A checkpoint.  If cancelled, the interrupt was sent.
+        """
+        await trio.lowlevel.checkpoint_if_cancelled()
+        self._link.check_open()
+        request_id = self._link.interrupt(spare_agents=spare_agents)
+        if request_id is None:
+            await trio.lowlevel.checkpoint()
+            return InterruptReceipt(sent=False)
+        seconds = self._link.timeouts.control
+        answer = await self._link.answer_to(request_id, "interrupt", seconds)
+        return InterruptReceipt(
+            sent=True,
+            cancelled=_texts(answer.get("cancelled")),
+            still_queued=_texts(answer.get("still_queued")),
+        )
+
+    # -- permissions
+
+    @property
+    def pending_permissions(self) -> tuple[PermissionRequest, ...]:
+        """The permission requests that nobody has decided on, oldest first."""
+        return self._desk.pending
+
+    def answer_permission(self, request_id: str, decision: Decision) -> bool:
+        """Decide on a permission request that was deferred, or is still with the handler.
+
+        Returns:
+          Whether the CLI waited for it; if not, nothing is written.
+
+        Raises:
+          ValueError: if the decision is `DEFER`; the request stays open.
+          TypeError: if it is no decision; the request stays open.
+        """
+        response = self._desk.decide(request_id, decision)
+        if response is None or not self._link.answer(request_id, response):
+            return False
+        self._link.callbacks.cancel(request_id)
+        return True
+
+    # -- what it is
+
+    @property
+    def session_id(self) -> str | None:
+        """The id of the conversation; None after ``continue_`` until the first turn begins.
+
+        It changes when the conversation is forked or cleared.
+        """
+        return self._link.connection.session_id
+
+    @property
+    def startup(self) -> tuple[Message, ...]:
+        """The messages that came before the session was open."""
+        return tuple(self._link.startup)
+
+    @property
+    def state(self) -> SessionState:
+        """What the session is doing."""
+        if self._link.close_requested.is_set():
+            return SessionState.CLOSED
+        return _STATES[self._link.state]
+
+    @property
+    def alive(self) -> bool:
+        """Whether the session is neither closed nor closing."""
+        return not self._link.close_requested.is_set()
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """How the session ended, or that it runs."""
+        return self._status
+
+    @property
+    def diagnostics(self) -> tuple[bytes, ...]:
+        """The last lines of the CLI's output that were no messages."""
+        return tuple(self._link.connection.noise)
+
+    async def wait_exit(self) -> ExitStatus:
+        """Wait until the session has ended; any number of tasks may, and late ones too.
+
+        Cancellation:
+          A checkpoint; the session goes on.
+        """
+        self._link.callbacks.check_not_inside("wait_exit()")
+        await self._link.closed.wait()
+        return self._status
+
+    async def wait_idle(self) -> None:
+        """Wait until no turn of ours runs, the CLI is idle, and no agent lives.
+
+        Background shells do not count.
+
+        Raises:
+          ProcessExited: if the CLI goes while we wait.
+          SessionClosed: if the session is closed, or closes while we wait.
+
+        Cancellation:
+          A checkpoint; the session goes on.
+        """
+        self._link.callbacks.check_not_inside("wait_idle()")
+        await trio.lowlevel.checkpoint()
+        while True:
+            if self._link.close_requested.is_set():
+                raise self._link.lost_error()
+            if self._link.state is State.IDLE and not self._link.connection.gate.busy:
+                return
+            await self._link.changed.park()
+
+    async def aclose(self) -> None:
+        """End the session, and wait until nothing of it is left; again does nothing.
+
+        Cancellation:
+          A checkpoint.  It closes all the same, and in bounded time: see `Timeouts`.
+        """
+        self._link.callbacks.check_not_inside("aclose()")
+        self._link.request_close(ExitCause.CLOSED)
+        with trio.CancelScope(shield=True):
+            await self._link.closed.wait()
+        await trio.lowlevel.checkpoint_if_cancelled()
+
+
+_STATES = {
+    State.IDLE: SessionState.IDLE,
+    State.PROMPTING: SessionState.PROMPTING,
+    State.HELD: SessionState.PROMPTING,
+    State.CANCELLING: SessionState.CANCELLING,
+    State.CLOSED: SessionState.CLOSED,
+}
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(v for v in value if isinstance(v, str)) if isinstance(value, list) else ()
+
+
+def _check_content(content: PromptContent) -> None:
+    if isinstance(content, str):
+        if not content.strip():
+            raise ValueError("content: a prompt must say something")
+    elif not content or not all(content):
+        raise ValueError("content: a prompt is text, or a list of content blocks that is not empty")

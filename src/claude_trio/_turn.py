@@ -1,0 +1,301 @@
+"""One turn: what the CLI says in answer to a prompt, in order, to its end."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, final
+
+import attrs
+import trio
+
+from claude_trio._errors import (
+    CallbackError,
+    ClaudeTrioError,
+    Overflow,
+    ProcessExited,
+    RemoteProtocolError,
+    SessionClosed,
+    TurnFailed,
+    turn_failed,
+)
+from claude_trio._protocol._ledger import Fate
+from claude_trio._protocol._outcome import outcome_of
+from claude_trio.messages import (
+    AssistantMessage,
+    Message,
+    Outcome,
+    Result,
+    ResultMessage,
+    StreamEvent,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from claude_trio._link import Link
+    from claude_trio._protocol._connection import Frame
+    from claude_trio._protocol._gate import OwnTurn
+    from claude_trio._protocol._outcome import Spending
+
+__all__ = ["Turn"]
+
+
+@final
+@attrs.define(eq=False)
+class Turn:
+    """A turn that runs, or has run: an async iterator over its messages.
+
+    Get one from `Session.turn`.  One task reads it.
+
+    The iteration gives every message of the turn in order and ends when the CLI's part is over.
+    While messages are there it does not switch tasks for each of them: it checks for
+    cancellation at each, and waits, which lets other tasks run, at least once for each read of
+    the CLI's output.
+
+    Attributes:
+      id: The uuid of its prompt.
+    """
+
+    id: str
+    own: OwnTurn = attrs.field(repr=False)
+    _link: Link = attrs.field(repr=False)
+    _spending: Spending = attrs.field(repr=False)
+    _keeps: bool = attrs.field(repr=False)
+    """Whether somebody may read the messages; a `prompt` reads none."""
+    _results: list[Result] = attrs.field(factory=list, init=False, repr=False)
+    _buffer: deque[Frame] = attrs.field(factory=deque, init=False, repr=False)
+    _buffered: int = attrs.field(default=0, init=False, repr=False)
+    _changed: trio.lowlevel.ParkingLot = attrs.field(
+        factory=trio.lowlevel.ParkingLot, init=False, repr=False
+    )
+    _over: bool = attrs.field(default=False, init=False, repr=False)
+    _failure: ClaudeTrioError | None = attrs.field(default=None, init=False, repr=False)
+    _read_by: trio.lowlevel.Task | None = attrs.field(default=None, init=False, repr=False)
+
+    # -- what the link calls; nothing here waits
+
+    def deliver(self, frames: Sequence[Frame]) -> None:
+        """Take frames of the turn."""
+        last = frames[-1].decoded
+        if isinstance(last, ResultMessage):
+            self._take_result(last)
+        if self._keeps and self._failure is None:
+            self._buffer.extend(frames)
+            self._buffered += sum([len(frame.line) for frame in frames])
+            limit = self._link.limits.turn_buffer
+            if self._buffered > limit:
+                text = f"nobody read the turn, and {limit} bytes of it were kept"
+                self._free()
+                self.fail(Overflow(text, buffer="turn", size=limit))
+        self._changed.unpark_all()
+
+    def ended(self) -> None:
+        """The CLI's part is over."""
+        self._over = True
+        self._changed.unpark_all()
+
+    def fail(self, error: ClaudeTrioError) -> None:
+        """The turn has failed; what is buffered can still be read, then the error comes."""
+        if self._failure is None and not self._over:
+            self._failure = error
+            self._link.cancel_turn(self.own)
+        self._changed.unpark_all()
+
+    def _take_result(self, message: ResultMessage) -> None:
+        cancelled = self.own.cancelled is not None
+        self._results.append(
+            Result.from_message(
+                message,
+                outcome=outcome_of(message, cancelled=cancelled),
+                turn_cost_usd=self._spending.of(message),
+            )
+        )
+
+    def _free(self) -> None:
+        self._buffer.clear()
+        self._buffered = 0
+
+    # -- for the user
+
+    @property
+    def result(self) -> Result | None:
+        """The last result that came; None if none has.
+
+        An interrupted turn that the CLI dropped before it began has one too, with no text.
+        """
+        if self._results:
+            return self._results[-1]
+        if self._over and self.own.prompt.fate is Fate.WITHDRAWN:
+            return Result.interrupted(session_id=self._link.connection.session_id)
+        return None
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """All results that came: background work brings more than one."""
+        return tuple(self._results)
+
+    @property
+    def settled(self) -> bool:
+        """False if the turn ended although work that it owed was never heard of again."""
+        return self.own.settled
+
+    async def interrupt(self, *, spare_agents: bool = False) -> None:
+        """Ask the CLI to stop this turn, and wait until it has heard.
+
+        The turn goes on to its end, which then comes soon.  Once the CLI's part is over there is
+        nothing to stop, and nothing is sent.
+
+        Args:
+          spare_agents: Leave background agents of the turn running; they no longer hold it.
+
+        Raises:
+          RequestRefused: if the CLI refuses.
+          RequestTimedOut: if it does not answer in time.
+          ProcessExited: if it goes while we wait.
+          SessionClosed: if the session is closed while we wait.
+
+        Cancellation:
+          A checkpoint.  If cancelled, the interrupt was sent, or the turn was over.
+        """
+        await trio.lowlevel.checkpoint_if_cancelled()
+        if self._link.connection.gate.turn is not self.own:
+            return
+        request_id = self._link.interrupt(spare_agents=spare_agents)
+        if request_id is not None:
+            await self._link.answer_to(request_id, "interrupt", self._link.timeouts.control)
+
+    @property
+    def text(self) -> AsyncIterator[str]:
+        """The text of the main conversation as it streams: an async iterator of deltas.
+
+        It reads the turn: whatever else comes is passed over.  Where partial messages are turned
+        off, whole blocks come.
+        """
+        return _Text(self)
+
+    def __aiter__(self) -> Turn:
+        """Read the turn."""
+        return self
+
+    async def __anext__(self) -> Message:
+        """Wait for the next message.
+
+        Raises:
+          trio.BusyResourceError: if another task reads the turn.
+          Overflow: if nobody read, and the buffer was full.
+          CallbackError: if a callback of the turn raised.
+          RemoteProtocolError: if a line was lost.
+          ProcessExited: if the CLI went away in mid-turn.
+          SessionClosed: if the session was closed in mid-turn.
+        """
+        return (await self._next_frame()).message
+
+    async def _next_frame(self) -> Frame:
+        await trio.lowlevel.checkpoint_if_cancelled()
+        while not self._buffer:
+            if self._failure is not None:
+                raise again(self._failure)
+            if self._over:
+                raise StopAsyncIteration
+            if self._read_by is not None:
+                raise trio.BusyResourceError("another task reads this turn")
+            self._read_by = trio.lowlevel.current_task()
+            try:
+                await self._changed.park()
+            finally:
+                self._read_by = None
+        frame = self._buffer.popleft()
+        self._buffered -= len(frame.line)
+        return frame
+
+    async def wait_over(self) -> None:
+        """Wait until the CLI's part is over; what nobody has read by now is thrown away.
+
+        Raises:
+          ClaudeTrioError: if the turn has failed here and not in the CLI.
+        """
+        self._keeps = False
+        self._free()
+        await trio.lowlevel.checkpoint_if_cancelled()
+        while not self._over and self._failure is None:
+            await self._changed.park()
+        if self._failure is not None:
+            raise again(self._failure)
+
+    def outcome(self, *, check: bool) -> Result:
+        """Give the result of a turn that is over.
+
+        Raises:
+          TurnFailed: if it is an error and ``check`` is true, or if there is none since the CLI
+            dropped the prompt.
+        """
+        result = self.result
+        if result is None:
+            fate = self.own.prompt.fate
+            what = fate.value if fate is not None else "given up"
+            raise TurnFailed(f"the CLI gave no result: the prompt was {what}")
+        if check and result.outcome is Outcome.FAILED:
+            raise turn_failed(result)
+        return result
+
+    def cancel(self) -> None:
+        """Interrupt the turn if it runs, and wait for nothing."""
+        self._keeps = False
+        self._free()
+        self._link.cancel_turn(self.own)
+
+
+def again(error: ClaudeTrioError) -> ClaudeTrioError:
+    """Make an instance of its own for one more that has to hear of ``error``."""
+    match error:
+        case ProcessExited():
+            copy: ClaudeTrioError = ProcessExited(
+                str(error.args[0]),
+                returncode=error.returncode,
+                stderr_tail=error.stderr_tail,
+                last_frames=error.last_frames,
+            )
+        case Overflow():
+            copy = Overflow(str(error), buffer=error.buffer, size=error.size)
+        case CallbackError():
+            copy = CallbackError(str(error), callback=error.callback)
+        case RemoteProtocolError():
+            copy = RemoteProtocolError(str(error), frame=error.frame)
+        case _:
+            copy = SessionClosed(str(error))
+    copy.__cause__ = error.__cause__
+    return copy
+
+
+@final
+@attrs.define(eq=False)
+class _Text:
+    """The text of a turn, each part once, however it comes.
+
+    A block comes as deltas, then whole.  After a cut stream the CLI asks again without streaming,
+    and the whole block need not go on where the deltas broke off.
+    """
+
+    turn: Turn
+    _streamed: str = ""
+
+    def __aiter__(self) -> _Text:
+        return self
+
+    async def __anext__(self) -> str:
+        async for message in self.turn:
+            text = self._of(message)
+            if text:
+                return text
+        raise StopAsyncIteration
+
+    def _of(self, message: Message) -> str:
+        if isinstance(message, StreamEvent):
+            if message.event.get("type") in {"message_start", "content_block_start"}:
+                self._streamed = ""
+            self._streamed += message.text_delta
+            return message.text_delta
+        if isinstance(message, AssistantMessage) and message.parent_tool_use_id is None:
+            streamed, self._streamed = self._streamed, ""
+            return message.text.removeprefix(streamed)
+        return ""
