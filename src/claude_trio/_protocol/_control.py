@@ -290,7 +290,6 @@ class CliRequests:
         self._closed = True
         failed = tuple(self._open)
         self._open.clear()
-        self._calls.clear()
         return failed
 
     # The CLI announces the end of a tool call by this notification alone, never by a
