@@ -28,7 +28,7 @@ from claude_trio._errors import (
 from claude_trio._exit import ExitCause, ExitState, ExitStatus
 from claude_trio._oneshot import run_prompt
 from claude_trio._open import open_session
-from claude_trio._options import Limits, SessionOptions, Timeouts
+from claude_trio._options import AgentDefinition, Limits, SessionOptions, Timeouts
 from claude_trio._process import spawn
 from claude_trio._session import InterruptReceipt, Session, SessionState
 from claude_trio._transport import Launcher, Transport
@@ -49,6 +49,7 @@ from claude_trio.permissions import (
 
 __all__ = [
     "DEFER",
+    "AgentDefinition",
     "Allow",
     "AuthenticationFailed",
     "BudgetExceeded",
@@ -60,8 +61,8 @@ __all__ = [
     "ExitState",
     "ExitStatus",
     "InterruptReceipt",
-    "Launcher",
     "LaunchFailed",
+    "Launcher",
     "Limits",
     "LocalProtocolError",
     "MaxTurnsReached",
@@ -98,3 +99,8 @@ __all__ = [
     "run_prompt",
     "spawn",
 ]
+
+# Whoever sees a name in a traceback or a repr shall find it where it is imported from.
+for _exported in [globals()[name] for name in __all__]:
+    if isinstance(_exported, type) or callable(_exported):
+        _exported.__module__ = str(_exported.__module__).partition("._")[0]

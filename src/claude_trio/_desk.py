@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, final
 
 import attrs
@@ -18,6 +17,8 @@ from claude_trio.permissions import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from claude_trio._protocol._control import Incoming
 
 __all__ = ["Desk"]

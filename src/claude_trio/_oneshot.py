@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from claude_trio._open import open_session
 from claude_trio._options import Limits, SessionOptions, Timeouts
 from claude_trio._process import spawn
-from claude_trio._open import open_session
 from claude_trio.permissions import PermissionHandler, deny_all
 
 if TYPE_CHECKING:

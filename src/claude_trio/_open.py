@@ -8,7 +8,6 @@ import warnings
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, final
 
-import attrs
 import trio
 
 from claude_trio import _machine, _scopes
@@ -21,7 +20,7 @@ from claude_trio._errors import (
     RequestTimedOut,
     SessionClosed,
 )
-from claude_trio._exit import ExitCause, ExitStatus
+from claude_trio._exit import ExitCause
 from claude_trio._link import Link
 from claude_trio._link._keeper import keep
 from claude_trio._options import (
@@ -35,11 +34,11 @@ from claude_trio._options import (
 from claude_trio._process import spawn
 from claude_trio._protocol._connection import Connection
 from claude_trio._protocol._outcome import Spending
-from claude_trio._session import Session
+from claude_trio._session import Session, make_session
 from claude_trio.permissions import PermissionHandler, deny_all
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator
 
     from claude_trio._transport import Launcher, Transport
 
@@ -137,12 +136,19 @@ class _Plan:
 
 def _session_id(options: SessionOptions) -> str | None:
     """Say which id the session will have; None if only the CLI knows."""
-    goes_on = options.resume is not None or options.continue_
     if options.session_id is not None:
         return options.session_id
-    if goes_on and not options.fork_session:
-        return options.resume
-    return str(uuid.uuid4())
+    if options.fork_session or not (options.resume is not None or options.continue_):
+        return str(uuid.uuid4())
+    # What is resumed may be named by its title.
+    return options.resume if options.resume and _is_uuid(options.resume) else None
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        return str(uuid.UUID(text)) == text.lower()
+    except ValueError:
+        return False
 
 
 @final
@@ -171,9 +177,8 @@ class _Opening:
         )
         # The nursery may be cancelled while the body sits elsewhere, and cannot hear of it.
         self.foreign = not _scopes.encloses(nursery)
-        self.session: Session = object.__new__(Session)
         resumed = plan.options.resume is not None or plan.options.continue_
-        _fill(self.session, self.link, self.desk, Spending(resumed=resumed))
+        self.session = make_session(self.link, self.desk, Spending(resumed=resumed))
         self.keeping = False
         self.reading = trio.CancelScope(shield=True)
         self.watching = trio.CancelScope(shield=True)
@@ -195,12 +200,11 @@ class _Opening:
         except (ProcessExited, SessionClosed, RequestRefused, RequestTimedOut) as exc:
             await self.close()
             raise self._launch_failed(exc) from exc
-        self.session.server_info = info
-        link.opened = True
+        link.server_info, link.opened = info, True
         return self.session
 
     def _launch_failed(self, exc: ClaudeTrioError) -> ClaudeTrioError:
-        status = self.session.exit_status
+        status = self.link.status
         said: object = exc.args[0]
         match self.link.error:
             case LaunchFailed() as error:
@@ -230,7 +234,7 @@ class _Opening:
     async def _keep(self) -> None:
         with trio.CancelScope(shield=True):
             try:
-                self.session._status = await keep(self.link)
+                self.link.status = await keep(self.link)
             finally:
                 self.link.settle()
                 self.reading.cancel()
@@ -253,9 +257,3 @@ class _Opening:
                 text = "the nursery of the session was cancelled"
                 self.link.request_close(ExitCause.CLOSED, SessionClosed(text))
             raise
-
-
-def _fill(session: Session, link: Link, desk: Desk, spending: Spending) -> None:
-    session._link, session._desk, session._spending = link, desk, spending
-    session._status = ExitStatus()
-    session.server_info = {}

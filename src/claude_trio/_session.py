@@ -6,7 +6,7 @@ import enum
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, TypeAlias, final
+from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 import attrs
 import trio
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from claude_trio.messages import Message, Result
     from claude_trio.permissions import Decision, PermissionRequest
 
-__all__ = ["InterruptReceipt", "PromptContent", "Session", "SessionState"]
+__all__ = ["InterruptReceipt", "PromptContent", "Session", "SessionState", "make_session"]
 
 PromptContent: TypeAlias = str | Sequence[Mapping[str, object]]
 """What a prompt says: text, or content blocks in the API's own shape."""
@@ -60,25 +60,24 @@ class InterruptReceipt:
 
 
 @final
-@attrs.define(eq=False, init=False)
 class Session:
     """One CLI process, held open for many turns.
 
     There is one way to a session, `open_session`.  Its methods may be called from any task of
     the run that opened it, but not from a thread.
-
-    Attributes:
-      server_info: What the CLI said of itself when it answered ``initialize``.
     """
 
-    server_info: Mapping[str, object]
-    _link: Link = attrs.field(repr=False)
-    _desk: Desk = attrs.field(repr=False)
-    _spending: Spending = attrs.field(repr=False)
-    _status: ExitStatus = attrs.field(repr=False)
+    __slots__ = ("__weakref__", "_desk", "_link", "_spending")
+
+    _link: Link
+    _desk: Desk
+    _spending: Spending
 
     def __init__(self) -> None:
         raise TypeError("a Session is opened by open_session(), not made")
+
+    def __repr__(self) -> str:
+        return f"<Session {self.session_id} {self.state.value}>"
 
     # -- turns
 
@@ -234,6 +233,11 @@ class Session:
     # -- what it is
 
     @property
+    def server_info(self) -> Mapping[str, object]:
+        """What the CLI said of itself when it answered ``initialize``."""
+        return self._link.server_info
+
+    @property
     def session_id(self) -> str | None:
         """The id of the conversation; None after ``continue_`` until the first turn begins.
 
@@ -261,7 +265,7 @@ class Session:
     @property
     def exit_status(self) -> ExitStatus:
         """How the session ended, or that it runs."""
-        return self._status
+        return self._link.status
 
     @property
     def diagnostics(self) -> tuple[bytes, ...]:
@@ -276,7 +280,7 @@ class Session:
         """
         self._link.callbacks.check_not_inside("wait_exit()")
         await self._link.closed.wait()
-        return self._status
+        return self._link.status
 
     async def wait_idle(self) -> None:
         """Wait until no turn of ours runs, the CLI is idle, and no agent lives.
@@ -312,7 +316,15 @@ class Session:
         await trio.lowlevel.checkpoint_if_cancelled()
 
 
-_STATES = {
+def make_session(link: Link, desk: Desk, spending: Spending) -> Session:
+    """Make the session of a CLI that was started; for `open_session` alone."""
+    session: Session = object.__new__(Session)
+    # What `__init__` would do if it were there for everybody.
+    session._link, session._desk, session._spending = link, desk, spending  # noqa: SLF001
+    return session
+
+
+_STATES: Final = {
     State.IDLE: SessionState.IDLE,
     State.PROMPTING: SessionState.PROMPTING,
     State.HELD: SessionState.PROMPTING,

@@ -27,13 +27,16 @@ class Transport(Protocol):
     @property
     def pid(self) -> int | None:
         """The process id, for diagnostics; None where there is no process."""
+        ...
 
     @property
     def stderr_tail(self) -> str:
         """The last text that came on stderr."""
+        ...
 
     async def receive(self) -> bytes:
         """Wait for bytes of stdout; ``b""`` at its end."""
+        ...
 
     def receive_nowait(self) -> bytes:
         """Take the bytes of stdout that are there; ``b""`` at its end.
@@ -41,6 +44,7 @@ class Transport(Protocol):
         Raises:
           trio.WouldBlock: if there are none now.
         """
+        ...
 
     def send_nowait(self, data: bytes) -> int:
         """Write what stdin takes now, and say how many bytes that was.
@@ -49,21 +53,27 @@ class Transport(Protocol):
           trio.BrokenResourceError: if nobody reads stdin any more.
           trio.ClosedResourceError: if stdin was closed by us.
         """
+        ...
 
     async def wait_writable(self) -> None:
         """Wait until stdin may take more."""
+        ...
 
     def close_stdin(self) -> None:
         """Close stdin; again is fine."""
+        ...
 
     def terminate(self) -> None:
         """Ask the CLI and its process group to end (SIGTERM); after the exit, do nothing."""
+        ...
 
     def kill(self) -> None:
         """End the CLI and its process group (SIGKILL); after the exit, do nothing."""
+        ...
 
     async def wait_exit(self) -> int:
         """Wait for the exit; the code, negative for a signal.  Any number of tasks may wait."""
+        ...
 
     async def aclose(self, *, sweep: bool) -> bool:
         """Close the pipes and end the stderr drain, after the exit.
@@ -74,6 +84,7 @@ class Transport(Protocol):
         Returns:
           Whether nothing of the CLI's group, nor of what was swept, is known to be left.
         """
+        ...
 
 
 class Launcher(Protocol):
@@ -96,3 +107,4 @@ class Launcher(Protocol):
           CLINotFound: if there is no such program.
           LaunchFailed: if it is there, but does not start.
         """
+        ...

@@ -27,13 +27,14 @@ from claude_trio.messages import (
     Result,
     ResultMessage,
     StreamEvent,
+    decode,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator
 
     from claude_trio._link import Link
-    from claude_trio._protocol._connection import Frame
+    from claude_trio._protocol._connection import Conversation, Frame
     from claude_trio._protocol._gate import OwnTurn
     from claude_trio._protocol._outcome import Spending
 
@@ -63,7 +64,7 @@ class Turn:
     _keeps: bool = attrs.field(repr=False)
     """Whether somebody may read the messages; a `prompt` reads none."""
     _results: list[Result] = attrs.field(factory=list, init=False, repr=False)
-    _buffer: deque[Frame] = attrs.field(factory=deque, init=False, repr=False)
+    _buffer: deque[bytes | Frame] = attrs.field(factory=deque, init=False, repr=False)
     _buffered: int = attrs.field(default=0, init=False, repr=False)
     _changed: trio.lowlevel.ParkingLot = attrs.field(
         factory=trio.lowlevel.ParkingLot, init=False, repr=False
@@ -74,14 +75,13 @@ class Turn:
 
     # -- what the link calls; nothing here waits
 
-    def deliver(self, frames: Sequence[Frame]) -> None:
-        """Take frames of the turn."""
-        last = frames[-1].decoded
-        if isinstance(last, ResultMessage):
-            self._take_result(last)
+    def deliver(self, part: Conversation) -> None:
+        """Take a part of the turn's traffic."""
+        if isinstance(part.message, ResultMessage):
+            self._take_result(part.message)
         if self._keeps and self._failure is None:
-            self._buffer.extend(frames)
-            self._buffered += sum([len(frame.line) for frame in frames])
+            self._buffer.extend(part.lines if part.message is None else part.frames)
+            self._buffered += sum(map(len, part.lines))
             limit = self._link.limits.turn_buffer
             if self._buffered > limit:
                 text = f"nobody read the turn, and {limit} bytes of it were kept"
@@ -188,25 +188,39 @@ class Turn:
           ProcessExited: if the CLI went away in mid-turn.
           SessionClosed: if the session was closed in mid-turn.
         """
-        return (await self._next_frame()).message
-
-    async def _next_frame(self) -> Frame:
         await trio.lowlevel.checkpoint_if_cancelled()
         while not self._buffer:
             if self._failure is not None:
                 raise again(self._failure)
             if self._over:
                 raise StopAsyncIteration
-            if self._read_by is not None:
-                raise trio.BusyResourceError("another task reads this turn")
-            self._read_by = trio.lowlevel.current_task()
-            try:
-                await self._changed.park()
-            finally:
-                self._read_by = None
-        frame = self._buffer.popleft()
-        self._buffered -= len(frame.line)
-        return frame
+            await self._wait_for_more()
+        taken = self._buffer.popleft()
+        if isinstance(taken, bytes):
+            self._buffered -= len(taken)
+            return self._decode(taken)
+        self._buffered -= len(taken.line)
+        return taken.message
+
+    def _decode(self, line: bytes) -> Message:
+        try:
+            return decode(line)
+        except ValueError:
+            # It was told by its first bytes and queued as it came: that it is broken shows now.
+            head = line[:60]
+            text = f"a line of {len(line)} bytes could not be read: {head!r}"
+            error = RemoteProtocolError(text, frame=head)
+            self.fail(error)
+            raise again(error) from None
+
+    async def _wait_for_more(self) -> None:
+        if self._read_by is not None:
+            raise trio.BusyResourceError("another task reads this turn")
+        self._read_by = trio.lowlevel.current_task()
+        try:
+            await self._changed.park()
+        finally:
+            self._read_by = None
 
     async def wait_over(self) -> None:
         """Wait until the CLI's part is over; what nobody has read by now is thrown away.

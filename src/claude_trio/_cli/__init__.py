@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from claude_trio import CLINotFound, ClaudeTrioError, LaunchFailed
+from claude_trio import ClaudeTrioError, CLINotFound, LaunchFailed
 from claude_trio._cli._demo import demo
 from claude_trio._cli._run import run_command
 

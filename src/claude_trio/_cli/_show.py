@@ -66,7 +66,9 @@ class _Page:
             case UserMessage(parent_tool_use_id=None):
                 for result in message.content:
                     if isinstance(result, ToolResultBlock):
-                        self._line(f"< {'error: ' if result.is_error else ''}{_short(_said(result))}")
+                        self._line(
+                            f"< {'error: ' if result.is_error else ''}{_short(_said(result))}"
+                        )
             case _:
                 pass
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import math
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol, final
 
 import attrs
@@ -25,7 +24,7 @@ from claude_trio._errors import (
     SessionClosed,
     TurnInFlight,
 )
-from claude_trio._exit import ExitCause
+from claude_trio._exit import ExitCause, ExitStatus
 from claude_trio._link._answers import Answers
 from claude_trio._link._callbacks import Callbacks, Handler
 from claude_trio._link._writer import Writer
@@ -33,7 +32,6 @@ from claude_trio._protocol._connection import (
     Connection,
     Conversation,
     Event,
-    Frame,
     RequestAnswered,
     RequestReceived,
     RequestWithdrawn,
@@ -45,7 +43,7 @@ from claude_trio._protocol._turns import State
 from claude_trio.messages import Message, ResultMessage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from claude_trio._options import Limits, Timeouts
     from claude_trio._protocol._gate import OwnTurn
@@ -60,15 +58,19 @@ class Sink(Protocol):
     @property
     def own(self) -> OwnTurn:
         """The turn."""
+        ...
 
-    def deliver(self, frames: Sequence[Frame]) -> None:
-        """Take frames of the turn."""
+    def deliver(self, part: Conversation) -> None:
+        """Take a part of the turn's traffic."""
+        ...
 
     def ended(self) -> None:
         """The CLI's part of the turn is over."""
+        ...
 
     def fail(self, error: ClaudeTrioError) -> None:
         """The turn has failed, here and not in the CLI."""
+        ...
 
 
 @final
@@ -90,6 +92,9 @@ class Link:
     startup: list[Message] = attrs.field(factory=list, init=False)
     """The frames that came before `initialize` was answered."""
     opened: bool = attrs.field(default=False, init=False)
+    server_info: Mapping[str, object] = attrs.field(factory=dict, init=False)
+    """The answer to `initialize`."""
+    status: ExitStatus = attrs.field(factory=ExitStatus, init=False)
     cause: ExitCause | None = attrs.field(default=None, init=False)
     error: ClaudeTrioError | None = attrs.field(default=None, init=False)
     last_result_failed: bool = attrs.field(default=False, init=False)
@@ -227,8 +232,8 @@ class Link:
             return
         for event in events:
             match event:
-                case Conversation(turn, frames):
-                    self._conversation(turn, frames)
+                case Conversation():
+                    self._conversation(event)
                 case RequestAnswered(answer):
                     self._answers.settle(answer)
                 case RequestReceived(turn, request):
@@ -246,23 +251,22 @@ class Link:
         self._rearm()
         self._wake()
 
-    def _conversation(self, turn: OwnTurn | None, frames: Sequence[Frame]) -> None:
+    def _conversation(self, part: Conversation) -> None:
         if not self.opened:
-            self._starting_up(frames)
-        result = frames[0].decoded if len(frames) == 1 else None
-        if isinstance(result, ResultMessage):
-            self.last_result_failed = bool(result.is_error)
-        if turn is not None and self.sink is not None and self.sink.own is turn:
-            self.sink.deliver(frames)
+            self._starting_up(part)
+        if isinstance(part.message, ResultMessage):
+            self.last_result_failed = part.message.is_error
+        if part.turn is not None and self.sink is not None and self.sink.own is part.turn:
+            self.sink.deliver(part)
 
-    def _starting_up(self, frames: Sequence[Frame]) -> None:
-        for message in [frame.message for frame in frames]:
+    def _starting_up(self, part: Conversation) -> None:
+        for message in [frame.message for frame in part.frames]:
             self.startup.append(message)
             if isinstance(message, ResultMessage):
                 # The CLI has given up, and will never answer `initialize`.
-                said = "; ".join(message.errors or ()) or message.result or "it gave no reason"
-                frames_so_far = self.connection.last_frames
-                error = LaunchFailed(f"the CLI did not start: {said}", last_frames=frames_so_far)
+                said = "; ".join(message.errors) or message.result or "it gave no reason"
+                frames = self.connection.last_frames
+                error = LaunchFailed(f"the CLI did not start: {said}", last_frames=frames)
                 self.request_close(ExitCause.START_FAILED, error)
 
     def _turn_ended(self, turn: OwnTurn) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, final
 
 import attrs
@@ -12,6 +11,7 @@ from claude_trio._errors import ClaudeTrioError, RequestRefused, RequestTimedOut
 from claude_trio._protocol._control import Answered, Refused
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from types import TracebackType
 
 __all__ = ["Answers"]

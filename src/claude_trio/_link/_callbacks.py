@@ -6,8 +6,6 @@ denies the tool and goes on.  One that the CLI withdraws is cancelled and not an
 
 from __future__ import annotations
 
-import contextvars
-from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias, final
 
 import attrs
@@ -17,6 +15,9 @@ from claude_trio import _scopes
 from claude_trio._errors import CallbackError, LocalProtocolError
 
 if TYPE_CHECKING:
+    import contextvars
+    from collections.abc import Awaitable, Callable, Mapping
+
     from claude_trio._protocol._control import Incoming
     from claude_trio._protocol._gate import OwnTurn
 

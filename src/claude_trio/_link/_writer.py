@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from typing import TYPE_CHECKING, final
 
 import attrs
 import trio
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from claude_trio._transport import Transport
 
 __all__ = ["Writer"]

@@ -67,11 +67,6 @@ class Frame:
     _message: Message | None = None
 
     @property
-    def decoded(self) -> Message | None:
-        """What the frame says, if it was looked at already."""
-        return self._message
-
-    @property
     def message(self) -> Message:
         """What the frame says."""
         if self._message is None:
@@ -82,10 +77,17 @@ class Frame:
 @final
 @attrs.frozen
 class Conversation:
-    """Frames in their order of arrival, all of one turn of ours, or of none."""
+    """Lines in their order of arrival, all of one turn of ours, or of none."""
 
     turn: OwnTurn | None
-    frames: list[Frame]
+    lines: list[bytes]
+    message: Message | None = None
+    """What the line says, if it is one and was decoded already."""
+
+    @property
+    def frames(self) -> list[Frame]:
+        """The frames, for whoever shares them."""
+        return [Frame(line, self.message) for line in self.lines]
 
 
 @final
@@ -170,7 +172,7 @@ class Connection:
     noise: deque[bytes] = attrs.field(init=False)
     session_id: str | None = None
     _outgoing: HostRequests = attrs.field(factory=HostRequests, init=False)
-    _last: deque[Frame] = attrs.field(init=False)
+    _last: deque[bytes] = attrs.field(init=False)
     _number: int = attrs.field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -204,11 +206,11 @@ class Connection:
 
     def receive_data(self, data: bytes, now: float) -> list[Event]:
         """Take what was read, and say what it means."""
-        return list(self._events(self._framer.receive_data(data), now))
+        return self._events(self._framer.receive_data(data), now)
 
     def receive_eof(self, now: float) -> list[Event]:
         """Take the end of the stream: a last line without its end, and nothing after it."""
-        return list(self._events(self._framer.receive_eof(), now))
+        return self._events(self._framer.receive_eof(), now)
 
     def tick(self, now: float) -> list[Event]:
         """Take the time, at `deadline` or later."""
@@ -221,24 +223,28 @@ class Connection:
         """When `tick` has something to decide; infinity if only the CLI can."""
         return self.gate.deadline()
 
-    def _events(self, lines: Sequence[bytes | SkippedLine], now: float) -> Iterator[Event]:
-        if lines:
-            self.gate.heard(now)
-        hot: list[Frame] = []
+    def _events(self, lines: list[bytes | SkippedLine], now: float) -> list[Event]:
+        if not lines:
+            return []
+        self.gate.heard(now)
+        events: list[Event] = []
+        hot: list[bytes] = []
         for line in lines:
+            # Nearly every line ends here: no call but this one, and no object made.
             if line.__class__ is bytes and line.startswith(_CONVERSATION):
-                hot.append(Frame(line))
+                hot.append(line)
                 continue
             if hot:
-                yield self._conversation(hot)
+                events.append(self._conversation(hot))
                 hot = []
-            yield from self._other(line, now)
+            events.extend(self._other(line, now))
         if hot:
-            yield self._conversation(hot)
+            events.append(self._conversation(hot))
+        return events
 
-    def _conversation(self, frames: list[Frame]) -> Conversation:
-        self._last.extend(frames[-_FRAMES_KEPT:])
-        return Conversation(self._turn(), frames)
+    def _conversation(self, lines: list[bytes]) -> Conversation:
+        self._last.extend(lines[-_FRAMES_KEPT:])
+        return Conversation(self._turn(), lines)
 
     def _turn(self) -> OwnTurn | None:
         turn = self.gate.turn
@@ -253,8 +259,7 @@ class Connection:
         except ValueError:
             yield from self._unparsed(line, now)
             return
-        frame = Frame(line, message)
-        self._last.append(frame)
+        self._last.append(line)
         if isinstance(message, ControlRequest):
             yield from self._request(message)
         elif isinstance(message, ControlCancelRequest):
@@ -263,7 +268,7 @@ class Connection:
         elif isinstance(message, ControlResponse):
             yield from self._response(message)
         else:
-            yield from self._said(frame, message, now)
+            yield from self._said(line, message, now)
 
     def _unparsed(self, line: bytes, now: float) -> Iterator[Event]:
         found = recover(line)
@@ -297,13 +302,13 @@ class Connection:
         yield RequestAnswered(answer)
         yield from self._ended(turn)
 
-    def _said(self, frame: Frame, message: Message, now: float) -> Iterator[Event]:
+    def _said(self, line: bytes, message: Message, now: float) -> Iterator[Event]:
         turn, before = self.gate.turn, self._turn()
         belongs = _take(self, message, now)
         if isinstance(message, ResultMessage):
-            yield Conversation(belongs, [frame])
+            yield Conversation(belongs, [line], message)
         else:
-            yield Conversation(before or self._turn(), [frame])
+            yield Conversation(before or self._turn(), [line], message)
         yield from self._ended(turn)
 
     def _ended(self, turn: OwnTurn | None) -> list[Event]:
@@ -388,7 +393,7 @@ class Connection:
     @property
     def last_frames(self) -> list[Mapping[str, object]]:
         """The last frames that came, for error reports."""
-        return [frame.message.raw for frame in self._last]
+        return [decode(line).raw for line in self._last]
 
 
 # What each kind of frame does to the gate.  A kind that does not stand here changes no state.
@@ -400,7 +405,7 @@ def _take(connection: Connection, message: Message, now: float) -> OwnTurn | Non
             return _take_result(gate, message, now)
         case InitMessage():
             connection.session_id = message.session_id or connection.session_id
-            gate.init(now, speaks_lifecycle="msg_lifecycle_v1" in message.capabilities)
+            gate.init(speaks_lifecycle="msg_lifecycle_v1" in message.capabilities)
         case CommandLifecycle():
             scheduled = message.wakeup_source is not None
             gate.lifecycle(message.command_uuid, message.state or "", scheduled=scheduled)

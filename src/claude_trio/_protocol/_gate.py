@@ -70,13 +70,14 @@ def verdict(turn: OwnTurn, ledger: Ledger, tasks: Tasks) -> Verdict:
         return Verdict.OPEN
     if not turn.hold_open or turn.cancelled in {Cancelled.RUNNING, Cancelled.SPARED}:
         return Verdict.OVER
-    if tasks.holds(turn):
-        return Verdict.HELD
-    if ledger.idle is not None and not tasks.others(turn):
-        return Verdict.OVER if ledger.idle else Verdict.HELD
-    # The CLI does not report its state, or an agent of somebody else keeps it from being idle.
+    # Also while the CLI is idle: 2.1.197 is, with a live agent, so what ends then owes still.
     owed = tasks.owes(turn) and turn.cancelled is None
-    return Verdict.HELD if owed else Verdict.OVER
+    if tasks.holds(turn) or owed:
+        return Verdict.HELD
+    # An agent of somebody else keeps the CLI from being idle: then that is not waited for.  An
+    # interrupt has ended it.
+    waits = turn.cancelled is not None or not tasks.others(turn)
+    return Verdict.HELD if ledger.idle is False and waits else Verdict.OVER
 
 
 @final
@@ -150,9 +151,10 @@ class Gate:
         """Something came: whatever is owed gives a sign of life."""
         self._heard_at = now
 
-    def init(self, now: float, *, speaks_lifecycle: bool = False) -> None:
+    def init(self, *, speaks_lifecycle: bool = False) -> None:
         """A run begins."""
-        self.ledger.init(now, speaks_lifecycle=speaks_lifecycle)
+        self.ledger.init(speaks_lifecycle=speaks_lifecycle)
+        self.tasks.run_began()
 
     def lifecycle(self, uuid: str, state: str, *, scheduled: bool = False) -> None:
         """The CLI tells how far a prompt has come."""
@@ -181,10 +183,8 @@ class Gate:
     ) -> OwnTurn | None:
         """A run has ended; return the turn of ours that its result belongs to, if one."""
         turn = self.turn
-        result = self.ledger.result(now, uuids=uuids, origin=origin, run_id=run_id)
-        owner = None
-        if origin == "task-notification":
-            owner = self.tasks.follow_up(run_id, result.run_opened_at)
+        result = self.ledger.result(now, uuids=uuids, origin=origin)
+        owner = self.tasks.follow_up(run_id) if origin == "task-notification" else None
         if turn is not None and owner is not turn and not self._answers(turn, result):
             turn = None
         self._move()
@@ -233,7 +233,8 @@ class Gate:
     def task_snapshot(self, now: float, tasks: Iterable[tuple[str, str, str | None]]) -> None:
         """The CLI lists its background tasks: id, type and run of each."""
         owner = self._owner()
-        self.tasks.snapshot(now, [Task(i, kind, run, owner, True) for i, kind, run in tasks])
+        listed = [Task(i, kind, run, owner, backgrounded=True) for i, kind, run in tasks]
+        self.tasks.snapshot(now, listed)
         self._move()
 
     def _owner(self) -> OwnTurn | None:

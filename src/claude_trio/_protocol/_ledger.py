@@ -79,9 +79,6 @@ class RunResult:
 
     ordinal: int
     unsolicited: bool
-    run_id: str | None
-    """The run of the background task that it follows, where the CLI says so."""
-    run_opened_at: float | None
 
 
 @final
@@ -89,7 +86,6 @@ class RunResult:
 class _Run:
     newest: int
     """The ordinal of the newest prompt that had been written when it began."""
-    opened_at: float
     scheduled: bool
 
 
@@ -137,9 +133,9 @@ class Ledger:
         self._open.append(prompt)
         return prompt
 
-    def init(self, now: float, *, speaks_lifecycle: bool = False) -> None:
+    def init(self, *, speaks_lifecycle: bool = False) -> None:
         """A run begins; its frame may say that the CLI tells what becomes of prompts."""
-        self.run = _Run(len(self.prompts) - 1, now, self._scheduled)
+        self.run = _Run(len(self.prompts) - 1, self._scheduled)
         self._scheduled = False
         self.speaks_lifecycle = self.speaks_lifecycle or speaks_lifecycle
 
@@ -185,7 +181,6 @@ class Ledger:
         *,
         uuids: Sequence[str] = (),
         origin: str | None = None,
-        run_id: str | None = None,
     ) -> RunResult:
         """A result ends the run; say what it answers.
 
@@ -193,7 +188,6 @@ class Ledger:
           now: The time.
           uuids: The prompts that it names.
           origin: The kind of its origin, where it has one.
-          run_id: The run of the task that it follows, where it names one.
         """
         run, self.run = self.run, None
         self._scheduled = False  # If a wake-up was folded into this run.
@@ -208,12 +202,7 @@ class Ledger:
             answered = self._by_order(run, ordinal)
         for prompt in answered:
             self._settle(prompt, Fate.ANSWERED, ordinal, certain=prompt.certain)
-        return RunResult(
-            ordinal=ordinal,
-            unsolicited=not answered,
-            run_id=run_id,
-            run_opened_at=None if run is None else run.opened_at,
-        )
+        return RunResult(ordinal=ordinal, unsolicited=not answered)
 
     def _named(self, uuids: Sequence[str]) -> list[Prompt]:
         named = {p.ordinal for uuid in uuids if (p := self._by_uuid.get(uuid)) is not None}

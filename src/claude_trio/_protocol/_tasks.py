@@ -53,6 +53,8 @@ class _Owed:
     run_id: str | None
     since: float
     is_agent: bool
+    before_run: bool = False
+    """Whether a run has begun since."""
 
 
 @final
@@ -78,13 +80,15 @@ class Tasks:
         backgrounded: bool | None = None,
         parent: str | None = None,
     ) -> None:
-        """A task begins, or a finished one is revived; a nested one belongs to its parent's turn."""
+        """A task begins, or a finished one is revived; a nested one is its parent's turn's."""
         above = self.live.get(parent) if parent is not None else None
         known = self.live.get(task_id)
         if above is not None:
             owner = above.owner
         elif known is not None and known.run_id == run_id:
             owner = known.owner
+        if known is not None and known.run_id != run_id and known.ended_at is not None:
+            self._owe(known, known.ended_at)  # Revived before its end was notified.
         self.live[task_id] = Task(task_id, task_type, run_id, owner, backgrounded)
 
     def updated(
@@ -121,19 +125,22 @@ class Tasks:
         if task.backgrounded is not False:
             self._owed.append(_Owed(task.owner, task.run_id, now, task.is_agent))
 
-    def follow_up(self, run_id: str | None, opened_at: float | None) -> object:
-        """A run that a task caused has ended: its debt is paid; say whose agent's it was.
+    def run_began(self) -> None:
+        """A run begins; what is owed from now on is not owed by it."""
+        for owed in self._owed:
+            owed.before_run = True
 
-        Args:
-          run_id: The task's run, where the result names it.
-          opened_at: When the run began; what ended later has no part in it.
+    def follow_up(self, run_id: str | None) -> object:
+        """A run that the task run ``run_id`` caused has ended; say whose agent's it was.
+
+        Its debt is paid.  ``run_id`` is None where the result does not name it.
         """
         if run_id is not None:
             paid = [o for o in self._owed if o.run_id == run_id]
         else:
             # Reports are taken in the order in which they came.  How many were merged is not
             # said, so one is paid, and time lets go of the others.
-            paid = [o for o in self._owed if opened_at is None or o.since <= opened_at][:1]
+            paid = [o for o in self._owed if o.before_run][:1]
         for owed in paid:
             self._owed.remove(owed)
         owners = [o.owner for o in paid if o.is_agent]

@@ -2,8 +2,8 @@
 
 The machine knows nothing of clocks, bytes or callers.  It says which move is legal; whoever makes
 the move acts on the new state.  What depends on the order of arrival (was this cancel meant for
-the turn that runs now, or for one before it?) is decided by the guards `prompt` and `cancel` before the table is asked,
-so the table needs no flags.
+the turn that runs now, or for one before it?) is decided by the guards `prompt` and `cancel`
+before the table is asked, so the table needs no flags.
 """
 
 from __future__ import annotations
