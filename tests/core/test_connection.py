@@ -159,6 +159,28 @@ def test_a_second_prompt_in_a_turn_is_impossible_and_changes_nothing() -> None:
     assert [type(e) for e in connection.receive_data(TURN, 0)][-1] is TurnEnded
 
 
+def test_a_uuid_is_used_once() -> None:
+    connection = make()
+    connection.send_prompt("hello", UUID)
+    connection.receive_data(TURN, 0)
+    with pytest.raises(LocalProtocolError, match=UUID):
+        connection.send_prompt("again", UUID)
+    connection.send_prompt("again", STEER)
+
+
+def test_a_snapshot_that_is_no_list_ends_no_task() -> None:
+    connection = make()
+    connection.send_prompt("hello", UUID)
+    agent = {"task_id": "a1", "task_type": "local_agent"}
+    connection.receive_data(
+        life("started") + line(type="system", subtype="task_started", **agent), 0
+    )
+    connection.receive_data(line(type="system", subtype="background_tasks_changed", tasks=None), 0)
+    assert connection.gate.tasks.live
+    connection.receive_data(line(type="system", subtype="background_tasks_changed", tasks=[]), 0)
+    assert not connection.gate.tasks.live
+
+
 def test_noise_is_kept_aside_and_a_line_that_is_lost_is_reported() -> None:
     connection = make()
     turn, _ = connection.send_prompt("hello", UUID)

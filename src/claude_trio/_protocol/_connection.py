@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 import attrs
 
+from claude_trio._errors import LocalProtocolError
 from claude_trio._ndjson import LineFramer, encode, recover
 from claude_trio._protocol._control import (
     Answered,
@@ -341,11 +342,14 @@ class Connection:
         """Open a turn.
 
         Raises:
-          LocalProtocolError: if a turn runs, or the session is closed.
+          LocalProtocolError: if a turn runs, if the session is closed, or if the uuid was used
+            before: the CLI would drop the prompt without a word.
         """
         data = encode(_user(content, uuid))
         turn = self.gate.prompt(uuid, self._next_number(), hold_open=hold_open)
         assert turn is not None  # noqa: S101  Its number is the newest: no cancel overtook it.
+        if turn.over:
+            raise LocalProtocolError(f"the uuid {uuid} was used before")
         self.steering.turn_started()
         return turn, data
 
@@ -428,7 +432,7 @@ def _take(connection: Connection, message: Message, now: float) -> OwnTurn | Non
             )
         case TaskNotification(status="completed" | "failed" | "stopped"):
             gate.task_notified(now, message.task_id)
-        case BackgroundTasksChanged():
+        case BackgroundTasksChanged() if isinstance(message.raw.get("tasks"), list):
             listed = [(t.task_id, t.task_type or "", t.run_id) for t in message.tasks]
             gate.task_snapshot(now, listed)
         case _:

@@ -37,6 +37,8 @@ class Task:
     """The turn that started it; None if none of ours did."""
     backgrounded: bool | None
     """None where the CLI does not say (2.1.197)."""
+    nested: bool = False
+    """Whether a subagent started it."""
     ended_at: float | None = None
     """When an update said that it has ended, if no notification has come yet."""
 
@@ -89,7 +91,9 @@ class Tasks:
             owner = known.owner
         if known is not None and known.run_id != run_id and known.ended_at is not None:
             self._owe(known, known.ended_at)  # Revived before its end was notified.
-        self.live[task_id] = Task(task_id, task_type, run_id, owner, backgrounded)
+        self.live[task_id] = Task(
+            task_id, task_type, run_id, owner, backgrounded, nested=parent is not None
+        )
 
     def updated(
         self, now: float, task_id: str, *, status: str | None, backgrounded: bool | None
@@ -122,7 +126,8 @@ class Tasks:
     def _owe(self, task: Task, now: float) -> None:
         # Also one that was stopped: the model reacts to `stop_task`, though not to an interrupt.
         # A shell holds nothing open, but its follow-up must not be taken for an agent's.
-        if task.backgrounded is not False:
+        # What a subagent started reports to that subagent.
+        if task.backgrounded is not False and not task.nested:
             self._owed.append(_Owed(task.owner, task.run_id, now, task.is_agent))
 
     def run_began(self) -> None:
