@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from claude_trio._link import Link
-    from claude_trio._protocol._connection import Conversation, Frame
+    from claude_trio._protocol._events import Conversation, Frame
     from claude_trio._protocol._gate import OwnTurn
     from claude_trio._protocol._outcome import Spending
 

@@ -28,8 +28,7 @@ from claude_trio._exit import ExitCause, ExitStatus
 from claude_trio._link._answers import Answers
 from claude_trio._link._callbacks import Callbacks, Handler
 from claude_trio._link._writer import Writer
-from claude_trio._protocol._connection import (
-    Connection,
+from claude_trio._protocol._events import (
     Conversation,
     Event,
     RequestAnswered,
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from claude_trio._options import Limits, Timeouts
+    from claude_trio._protocol._connection import Connection
     from claude_trio._protocol._gate import OwnTurn
     from claude_trio._transport import Transport
 

@@ -7,7 +7,7 @@ events, however they were cut.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final, TypeAlias, final
+from typing import TYPE_CHECKING, Final, final
 
 import attrs
 
@@ -20,8 +20,17 @@ from claude_trio._protocol._control import (
     Dropped,
     HostRequests,
     Incoming,
-    Refused,
     Reply,
+)
+from claude_trio._protocol._events import (
+    Conversation,
+    Event,
+    RequestAnswered,
+    RequestReceived,
+    RequestWithdrawn,
+    Send,
+    Skipped,
+    TurnEnded,
 )
 from claude_trio._protocol._gate import Gate, OwnTurn
 from claude_trio._protocol._steering import Accepted, Steering, SteerOutcome
@@ -45,105 +54,8 @@ from claude_trio.messages import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-__all__ = [
-    "Connection",
-    "Conversation",
-    "Event",
-    "Frame",
-    "RequestAnswered",
-    "RequestReceived",
-    "RequestWithdrawn",
-    "Send",
-    "Skipped",
-    "TurnEnded",
-]
+__all__ = ["Connection"]
 
-
-@final
-@attrs.define(eq=False)
-class Frame:
-    """One frame, shared by all who get it; decoded once, when first taken."""
-
-    line: bytes
-    _message: Message | None = None
-
-    @property
-    def message(self) -> Message:
-        """What the frame says."""
-        if self._message is None:
-            self._message = decode(self.line)
-        return self._message
-
-
-@final
-@attrs.frozen
-class Conversation:
-    """Lines in their order of arrival, all of one turn of ours, or of none."""
-
-    turn: OwnTurn | None
-    lines: list[bytes]
-    message: Message | None = None
-    """What the line says, if it is one and was decoded already."""
-
-    @property
-    def frames(self) -> list[Frame]:
-        """The frames, for whoever shares them."""
-        return [Frame(line, self.message) for line in self.lines]
-
-
-@final
-@attrs.frozen
-class Skipped:
-    """A line was lost; ``turn`` is the one that may miss it."""
-
-    turn: OwnTurn | None
-    line: SkippedLine
-
-
-@final
-@attrs.frozen
-class TurnEnded:
-    """The CLI's part of a turn is over: nothing more of it can come."""
-
-    turn: OwnTurn
-
-
-@final
-@attrs.frozen
-class RequestReceived:
-    """The CLI asks for something; it waits for `Connection.answer` or `Connection.refuse`."""
-
-    turn: OwnTurn | None
-    request: Incoming
-
-
-@final
-@attrs.frozen
-class RequestWithdrawn:
-    """The CLI does not want the answer any more."""
-
-    request_id: str
-
-
-@final
-@attrs.frozen
-class RequestAnswered:
-    """The CLI has answered a request of ours, or refused it."""
-
-    answer: Answered | Refused
-
-
-@final
-@attrs.frozen
-class Send:
-    """Bytes that the protocol wants written at once."""
-
-    data: bytes
-
-
-Event: TypeAlias = (
-    Conversation | Skipped | TurnEnded | RequestReceived | RequestWithdrawn | RequestAnswered | Send
-)
 
 # The frames of which nearly all traffic consists.  They change no state, so they are told by
 # their first bytes and left as they are.  A result must not be told so: its keys come in any
