@@ -4,8 +4,8 @@
     .bench/bin/python benchmarks/decoding.py
 
 Every round runs every variant once, in a new random order, and counts the thread's own CPU time,
-so that a busy machine disturbs all alike.  Every variant begins with the bytes as 64 KiB reads of a pipe bring them.
-Compare ratios within one table, never the figures of two runs.
+so that a busy machine disturbs all alike.  Every variant begins with the bytes as 64 KiB reads of a
+pipe bring them.  Compare ratios within one table, never the figures of two runs.
 
 =============  =======================================================================
 json           ``json.loads`` of each line
@@ -27,7 +27,7 @@ import statistics
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -117,7 +117,7 @@ def look_at(message: Message) -> object:
 def variants(lines: list[bytes]) -> dict[str, Callable[[], int]]:
     """Give each variant as a function that decodes all lines, and counts them."""
     reads = reads_of(lines)
-    found = {
+    found: dict[str, Callable[[], int]] = {
         "json": functools.partial(split_and, reads, json.loads),
         "msgspec": functools.partial(split_and, reads, msgspec.json.decode),
         "ours, taken": functools.partial(ours, reads, take=True),
@@ -135,7 +135,7 @@ def _sdk_parser() -> Callable[[bytes], object] | None:
     except ImportError:
         sys.stderr.write("the peer is missing: pip install claude-agent-sdk==0.2.189\n")
         return None
-    parse: Callable[[dict[str, Any]], object] = module.parse_message
+    parse: Callable[[dict[str, object]], object] = module.parse_message
     errors = importlib.import_module("claude_agent_sdk._errors")
 
     def parsed(line: bytes) -> object:

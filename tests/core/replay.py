@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 import attrs
 
-from claude_trio._protocol._connection import (
-    Connection,
+from claude_trio._protocol._connection import Connection
+from claude_trio._protocol._control import Answered
+from claude_trio._protocol._events import (
     Conversation,
     RequestAnswered,
     RequestReceived,
@@ -24,7 +25,6 @@ from claude_trio._protocol._connection import (
     Skipped,
     TurnEnded,
 )
-from claude_trio._protocol._control import Answered
 from claude_trio._protocol._gate import OwnTurn
 from claude_trio._protocol._turns import State
 from claude_trio.messages import ResultMessage
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from claude_trio._protocol._connection import Event
+    from claude_trio._protocol._events import Event
     from claude_trio._protocol._ledger import Fate, Prompt
 
     Read = Callable[[Sequence[bytes]], Iterable[bytes]]

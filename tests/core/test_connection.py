@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claude_trio._errors import LocalProtocolError
-from claude_trio._protocol._connection import (
-    Connection,
+from claude_trio._protocol._connection import Connection
+from claude_trio._protocol._control import Answered, Refused
+from claude_trio._protocol._events import (
     Conversation,
     RequestAnswered,
     RequestReceived,
@@ -21,14 +22,13 @@ from claude_trio._protocol._connection import (
     Skipped,
     TurnEnded,
 )
-from claude_trio._protocol._control import Answered, Refused
 from claude_trio._protocol._gate import Cancelled
 from claude_trio._protocol._ledger import Fate
 from claude_trio._protocol._steering import Accepted, NoLiveTurn, StaleTurn
 from claude_trio.messages import AssistantMessage, InitMessage, ResultMessage, UnknownMessage
 
 if TYPE_CHECKING:
-    from claude_trio._protocol._connection import Event
+    from claude_trio._protocol._events import Event
 
 UUID = "aaaaaaaa-2222-4333-8444-555555555555"
 STEER = "bbbbbbbb-2222-4333-8444-555555555555"
