@@ -24,13 +24,15 @@ from claude_trio._errors import (
     SessionClosed,
     TurnFailed,
     TurnInFlight,
+    TurnOver,
 )
 from claude_trio._exit import ExitCause, ExitState, ExitStatus
 from claude_trio._oneshot import run_prompt
 from claude_trio._open import open_session
 from claude_trio._options import AgentDefinition, Limits, SessionOptions, Timeouts
 from claude_trio._process import spawn
-from claude_trio._session import InterruptReceipt, Session, SessionState
+from claude_trio._session import InterruptReceipt, LiveTask, Session, SessionState
+from claude_trio._subscribers import Lag, Lagged, Subscription
 from claude_trio._transport import Launcher, Transport
 from claude_trio._turn import Turn
 from claude_trio.messages import Outcome, Result
@@ -40,11 +42,6 @@ from claude_trio.permissions import (
     Deny,
     PermissionHandler,
     PermissionRequest,
-    allow_all,
-    allow_tools,
-    deny_all,
-    deny_tools,
-    first_of,
 )
 
 __all__ = [
@@ -61,9 +58,12 @@ __all__ = [
     "ExitState",
     "ExitStatus",
     "InterruptReceipt",
+    "Lag",
+    "Lagged",
     "LaunchFailed",
     "Launcher",
     "Limits",
+    "LiveTask",
     "LocalProtocolError",
     "MaxTurnsReached",
     "Outcome",
@@ -84,17 +84,14 @@ __all__ = [
     "SessionClosed",
     "SessionOptions",
     "SessionState",
+    "Subscription",
     "Timeouts",
     "Transport",
     "Turn",
     "TurnFailed",
     "TurnInFlight",
-    "allow_all",
-    "allow_tools",
+    "TurnOver",
     "ask",
-    "deny_all",
-    "deny_tools",
-    "first_of",
     "open_session",
     "run_prompt",
     "spawn",

@@ -173,6 +173,7 @@ class _Opening:
             plan.limits,
             {"can_use_tool": self.desk.ask},
             self.desk.withdraw,
+            plan.options.keep_daemons,
             self._deny_deferred,
         )
         # The nursery may be cancelled while the body sits elsewhere, and cannot hear of it.

@@ -13,6 +13,7 @@ import trio
 
 from claude_trio._exit import ExitCause, ExitStatus
 from claude_trio._protocol._turns import State
+from claude_trio._subscribers import Lag, Subscription
 from claude_trio._turn import Turn
 
 if TYPE_CHECKING:
@@ -25,7 +26,14 @@ if TYPE_CHECKING:
     from claude_trio.messages import Message, Result
     from claude_trio.permissions import Decision, PermissionRequest
 
-__all__ = ["InterruptReceipt", "PromptContent", "Session", "SessionState", "make_session"]
+__all__ = [
+    "InterruptReceipt",
+    "LiveTask",
+    "PromptContent",
+    "Session",
+    "SessionState",
+    "make_session",
+]
 
 PromptContent: TypeAlias = str | Sequence[Mapping[str, object]]
 """What a prompt says: text, or content blocks in the API's own shape."""
@@ -41,6 +49,24 @@ class SessionState(enum.Enum):
     CANCELLING = "cancelling"
     """A turn was cancelled and has not ended; a prompt would wait."""
     CLOSED = "closed"
+
+
+@final
+@attrs.frozen(kw_only=True)
+class LiveTask:
+    """Something that runs beside the conversation.
+
+    Attributes:
+      id: Its id.
+      type: ``local_agent``, ``local_workflow``, ``local_bash`` and others.
+      description: What it is for.
+      backgrounded: Whether it runs in the background; None where the CLI does not say (2.1.197).
+    """
+
+    id: str
+    type: str
+    description: str
+    backgrounded: bool | None
 
 
 @final
@@ -147,9 +173,8 @@ class Session:
         Cancellation:
           Entering and leaving are checkpoints.  If entering is cancelled, nothing was sent.
         """
-        async with self._turn(content, hold_open=hold_open, keeps=True) as turn:
+        async with self._turn(content, hold_open=hold_open, keeps=True) as turn, turn.block():
             yield turn
-            await turn.wait_over()
         turn.outcome(check=check)
 
     @asynccontextmanager
@@ -168,7 +193,10 @@ class Session:
         await self._link.begin(content, prompt_id, make, hold_open=hold_open)
         try:
             yield turns[0]
-        except BaseException:
+        except BaseException as exc:
+            failure = turns[0].failure
+            if failure is not None and type(exc) is not type(failure):
+                exc.add_note(f"The turn failed as well: {failure!r}")
             turns[0].cancel()
             raise
 
@@ -206,6 +234,96 @@ class Session:
             cancelled=_texts(answer.get("cancelled")),
             still_queued=_texts(answer.get("still_queued")),
         )
+
+    # -- control
+
+    async def set_model(self, model: str | None) -> str | None:
+        """Choose the model of the turns to come; None is the CLI's default.
+
+        Returns:
+          The name of the model in force, where the CLI tells.
+
+        Raises:
+          RequestRefused: if there is no such model; the old one stays.
+          RequestTimedOut: if the CLI does not answer in time.
+          ProcessExited: if it goes while we wait.
+          SessionClosed: if the session is closed, or closes while we wait.
+
+        Cancellation:
+          A checkpoint.  If cancelled, it may take effect all the same.
+        """
+        answer = await self._link.request("set_model", model=model)
+        return _text(answer.get("model"))
+
+    async def set_permission_mode(self, mode: str) -> str | None:
+        """Choose what is asked: ``default``, ``acceptEdits``, ``plan``, ``dontAsk`` and others.
+
+        Requests that are open go on waiting.
+
+        Returns:
+          The mode in force, where the CLI tells.
+
+        Raises:
+          RequestRefused: if there is no such mode, or it was not enabled at the start; 2.1.197
+            takes any word.
+          RequestTimedOut: if the CLI does not answer in time.
+          ProcessExited: if it goes while we wait.
+          SessionClosed: if the session is closed, or closes while we wait.
+
+        Cancellation:
+          A checkpoint.  If cancelled, it may take effect all the same.
+        """
+        answer = await self._link.request("set_permission_mode", mode=mode)
+        return _text(answer.get("mode"))
+
+    async def control(self, subtype: str, **fields: object) -> Mapping[str, object]:
+        """Ask the CLI for something that this library has no name for.
+
+        Args:
+          subtype: What is asked.
+          **fields: Its fields, as they go over the wire.
+
+        Returns:
+          The answer as it came; empty if there is nothing to say.
+
+        Raises:
+          ValueError: if the subtype is one that the session itself lives by.
+          RequestRefused: if the CLI refuses, or does not know the subtype.
+          RequestTimedOut: if it does not answer in time.
+          ProcessExited: if it goes while we wait.
+          SessionClosed: if the session is closed, or closes while we wait.
+
+        Cancellation:
+          A checkpoint.  If cancelled, the CLI is told that no answer is wanted.
+        """
+        if subtype in _OWN_SUBTYPES:
+            raise ValueError(f"subtype: {subtype!r} is sent by the session itself")
+        return await self._link.request(subtype, **fields)
+
+    # -- events
+
+    @asynccontextmanager
+    async def subscribe(
+        self, capacity: int = 256, *, lag: Lag = Lag.DROP_OLDEST
+    ) -> AsyncIterator[Subscription]:
+        """Listen to everything that comes, from now on and whatever turn it belongs to.
+
+        Args:
+          capacity: How many events are kept for this listener.
+          lag: What happens when it does not keep up.
+
+        Raises:
+          ValueError: if ``capacity`` is less than one.
+          SessionClosed: if the session is closed.
+        """
+        self._link.check_open()
+        subscription = Subscription(capacity, lag)
+        self._link.subscribers.add(subscription)
+        try:
+            yield subscription
+        finally:
+            self._link.subscribers.remove(subscription)
+            subscription.close()
 
     # -- permissions
 
@@ -261,6 +379,20 @@ class Session:
     def alive(self) -> bool:
         """Whether the session is neither closed nor closing."""
         return not self._link.close_requested.is_set()
+
+    @property
+    def tasks(self) -> tuple[LiveTask, ...]:
+        """What runs beside the conversation: agents, workflows, background shells."""
+        live = self._link.connection.gate.tasks.live
+        return tuple(
+            LiveTask(
+                id=task.id,
+                type=task.type,
+                description=task.description,
+                backgrounded=task.backgrounded,
+            )
+            for task in live.values()
+        )
 
     @property
     def exit_status(self) -> ExitStatus:
@@ -331,6 +463,14 @@ _STATES: Final = {
     State.CANCELLING: SessionState.CANCELLING,
     State.CLOSED: SessionState.CLOSED,
 }
+
+
+# They have a meaning for the session beyond their answer.
+_OWN_SUBTYPES: Final = frozenset({"initialize", "interrupt"})
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _texts(value: object) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from claude_trio._protocol._events import Frame
 from claude_trio.messages import Message, SkippedLine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 __all__ = ["Lag", "Lagged", "SessionEvent", "Subscribers", "Subscription"]
 
@@ -181,7 +181,7 @@ class Subscribers:
         if subscription in self._all:
             self._all.remove(subscription)
 
-    def publish(self, items: list[_Item]) -> None:
+    def publish(self, items: Sequence[_Item]) -> None:
         """Hand events to everybody; never wait."""
         for subscription in self._all:
             subscription.publish(items)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections import deque
-from typing import TYPE_CHECKING, final
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, TypeVarTuple, Unpack, final
 
 import attrs
 import trio
 
+from claude_trio import _scopes
 from claude_trio._errors import (
     CallbackError,
     ClaudeTrioError,
@@ -16,6 +19,7 @@ from claude_trio._errors import (
     RemoteProtocolError,
     SessionClosed,
     TurnFailed,
+    TurnOver,
     turn_failed,
 )
 from claude_trio._protocol._ledger import Fate
@@ -31,7 +35,7 @@ from claude_trio.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from claude_trio._link import Link
     from claude_trio._protocol._events import Conversation, Frame
@@ -39,6 +43,8 @@ if TYPE_CHECKING:
     from claude_trio._protocol._outcome import Spending
 
 __all__ = ["Turn"]
+
+Ts = TypeVarTuple("Ts")
 
 
 @final
@@ -55,6 +61,8 @@ class Turn:
 
     Attributes:
       id: The uuid of its prompt.
+      cancel_requested: Set when the turn is being cancelled, for tasks that wind down by
+        themselves.
     """
 
     id: str
@@ -63,6 +71,7 @@ class Turn:
     _spending: Spending = attrs.field(repr=False)
     _keeps: bool = attrs.field(repr=False)
     """Whether somebody may read the messages; a `prompt` reads none."""
+    cancel_requested: trio.Event = attrs.field(factory=trio.Event, init=False, repr=False)
     _results: list[Result] = attrs.field(factory=list, init=False, repr=False)
     _buffer: deque[bytes | Frame] = attrs.field(factory=deque, init=False, repr=False)
     _buffered: int = attrs.field(default=0, init=False, repr=False)
@@ -72,15 +81,20 @@ class Turn:
     _over: bool = attrs.field(default=False, init=False, repr=False)
     _failure: ClaudeTrioError | None = attrs.field(default=None, init=False, repr=False)
     _read_by: trio.lowlevel.Task | None = attrs.field(default=None, init=False, repr=False)
+    _nursery: trio.Nursery | None = attrs.field(default=None, init=False, repr=False)
+    _members: set[trio.CancelScope] = attrs.field(factory=set, init=False, repr=False)
+    _leaving: bool = attrs.field(default=False, init=False, repr=False)
+    """Whether the block has come to its end, and only tasks of the turn can still read it."""
 
     # -- what the link calls; nothing here waits
 
-    def deliver(self, part: Conversation) -> None:
-        """Take a part of the turn's traffic."""
+    def deliver(self, part: Conversation, shared: Sequence[Frame] | None) -> None:
+        """Take a part of the turn's traffic; its frames, where others have them as well."""
         if isinstance(part.message, ResultMessage):
             self._take_result(part.message)
         if self._keeps and self._failure is None:
-            self._buffer.extend(part.lines if part.message is None else part.frames)
+            whole = part.message is not None
+            self._buffer.extend(shared or (part.frames if whole else part.lines))
             self._buffered += sum(map(len, part.lines))
             limit = self._link.limits.turn_buffer
             if self._buffered > limit:
@@ -98,8 +112,18 @@ class Turn:
         """The turn has failed; what is buffered can still be read, then the error comes."""
         if self._failure is None and not self._over:
             self._failure = error
+            self.cancel_requested.set()
             self._link.cancel_turn(self.own)
         self._changed.unpark_all()
+
+    def cancelling(self) -> None:
+        """The turn is being cancelled."""
+        self.cancel_requested.set()
+
+    def grace_over(self) -> None:
+        """Cancel the tasks of the turn that have not wound down by themselves."""
+        for scope in self._members:
+            scope.cancel()
 
     def _take_result(self, message: ResultMessage) -> None:
         cancelled = self.own.cancelled is not None
@@ -138,6 +162,55 @@ class Turn:
     def settled(self) -> bool:
         """False if the turn ended although work that it owed was never heard of again."""
         return self.own.settled
+
+    @property
+    def failure(self) -> ClaudeTrioError | None:
+        """Why the turn failed here, and not in the CLI; None if it did not."""
+        return self._failure
+
+    def start_soon(
+        self,
+        fn: Callable[[Unpack[Ts]], Awaitable[object]],
+        *args: *Ts,
+        name: object = None,
+    ) -> None:
+        """Run a task in the turn: it holds the turn's block open.
+
+        When the turn is cancelled, `cancel_requested` is set, and a task that still runs
+        `Timeouts.grace` seconds later is cancelled.  A task that raises interrupts the turn and
+        leaves the block in an exception group, as from a nursery.
+
+        Args:
+          fn: An async function.
+          *args: Its arguments.
+          name: The task's name, for debugging.
+
+        Raises:
+          TurnOver: if the block of the turn was left.
+        """
+        if self._nursery is None:
+            raise TurnOver("the turn has ended, and takes no more tasks")
+        task = functools.partial(fn, *args)
+        self._nursery.start_soon(self._run_member, task, name=fn if name is None else name)
+
+    async def _run_member(self, task: Callable[[], Awaitable[object]]) -> None:
+        with trio.CancelScope() as scope:
+            self._members.add(scope)
+            try:
+                await task()
+            finally:
+                self._members.discard(scope)
+                self._drop_unread()
+
+    @asynccontextmanager
+    async def block(self) -> AsyncIterator[None]:
+        """Take tasks while the block runs, and let them hold its end."""
+        try:
+            async with _scopes.plain_nursery() as self._nursery:
+                yield
+                await self.wait_over()
+        finally:
+            self._nursery = None
 
     async def interrupt(self, *, spare_agents: bool = False) -> None:
         """Ask the CLI to stop this turn, and wait until it has heard.
@@ -188,19 +261,11 @@ class Turn:
           ProcessExited: if the CLI went away in mid-turn.
           SessionClosed: if the session was closed in mid-turn.
         """
+        # The common case comes first, and costs no task switch.
         await trio.lowlevel.checkpoint_if_cancelled()
-        while not self._buffer:
-            if self._failure is not None:
-                raise again(self._failure)
-            if self._over:
-                raise StopAsyncIteration
-            await self._wait_for_more()
-        taken = self._buffer.popleft()
-        if isinstance(taken, bytes):
-            self._buffered -= len(taken)
-            return self._decode(taken)
-        self._buffered -= len(taken.line)
-        return taken.message
+        if not self._buffer and not await self.wait_ready():
+            raise StopAsyncIteration
+        return self.take()
 
     def _decode(self, line: bytes) -> Message:
         try:
@@ -222,19 +287,66 @@ class Turn:
         finally:
             self._read_by = None
 
-    async def wait_over(self) -> None:
-        """Wait until the CLI's part is over; what nobody has read by now is thrown away.
+    def batches(self) -> AsyncIterator[list[Message]]:
+        """Give the messages of the turn in lists, as they were read from the CLI."""
+        return _Batches(self)
+
+    async def wait_ready(self) -> bool:
+        """Wait for messages to take; false at the end of the turn.
 
         Raises:
           ClaudeTrioError: if the turn has failed here and not in the CLI.
         """
-        self._keeps = False
-        self._free()
+        await trio.lowlevel.checkpoint_if_cancelled()
+        while not self._buffer:
+            if self._failure is not None:
+                raise again(self._failure)
+            if self._over:
+                return False
+            await self._wait_for_more()
+        return True
+
+    def take(self) -> Message:
+        """Take a message that is there."""
+        taken = self._buffer.popleft()
+        if isinstance(taken, bytes):
+            self._buffered -= len(taken)
+            return self._decode(taken)
+        self._buffered -= len(taken.line)
+        return taken.message
+
+    def take_all(self) -> list[Message]:
+        """Take the messages that are there."""
+        taken: list[Message] = []
+        while self._buffer:
+            try:
+                taken.append(self.take())
+            except RemoteProtocolError:
+                if not taken:
+                    raise
+                break  # The next step raises it.
+        return taken
+
+    async def wait_over(self) -> None:
+        """Wait until the CLI's part is over.
+
+        What nobody has read by now, and no task of the turn can read, is thrown away.
+
+        Raises:
+          ClaudeTrioError: if the turn has failed here and not in the CLI.
+        """
+        self._leaving = True
+        self._drop_unread()
         await trio.lowlevel.checkpoint_if_cancelled()
         while not self._over and self._failure is None:
             await self._changed.park()
         if self._failure is not None:
             raise again(self._failure)
+
+    def _drop_unread(self) -> None:
+        if self._leaving and not self._members:
+            self._keeps = False
+            self._free()
 
     def outcome(self, *, check: bool) -> Result:
         """Give the result of a turn that is over.
@@ -269,6 +381,8 @@ def again(error: ClaudeTrioError) -> ClaudeTrioError:
                 stderr_tail=error.stderr_tail,
                 last_frames=error.last_frames,
             )
+        case TurnFailed():
+            copy = TurnFailed(str(error), result=error.result)
         case Overflow():
             copy = Overflow(str(error), buffer=error.buffer, size=error.size)
         case CallbackError():
@@ -279,6 +393,20 @@ def again(error: ClaudeTrioError) -> ClaudeTrioError:
             copy = SessionClosed(str(error))
     copy.__cause__ = error.__cause__
     return copy
+
+
+@final
+@attrs.frozen(eq=False)
+class _Batches:
+    turn: Turn
+
+    def __aiter__(self) -> _Batches:
+        return self
+
+    async def __anext__(self) -> list[Message]:
+        if not await self.turn.wait_ready():
+            raise StopAsyncIteration
+        return self.turn.take_all()
 
 
 @final

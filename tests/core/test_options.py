@@ -100,6 +100,7 @@ AGENT: Final = {"description": "reviews", "prompt": "You review."}
 TABLE: Final = (
     # How the CLI is started.
     Row("command", ["ssh", "host", Path("claude")]),
+    Row("keep_daemons", True),
     Row("cwd", "/work", env={"PWD": "/work"}),
     Row("cwd", Path("/work"), env={"PWD": "/work"}),
     Row("cwd", "sub", unset="PWD"),
@@ -309,7 +310,7 @@ def test_every_option_has_its_rows() -> None:
 
 
 def test_every_option_travels_one_way() -> None:
-    elsewhere = ["command", "cwd", "env", "extra_args", "sandbox"]
+    elsewhere = ["command", "cwd", "env", "extra_args", "keep_daemons", "sandbox"]
     ways = [*elsewhere, *(row[0] for table in (FLAGS, FIELDS, ENVIRONMENT) for row in table)]
     assert sorted(ways) == sorted(NAMES)
 

@@ -22,11 +22,10 @@ from claude_trio import (
     SessionClosed,
     SessionOptions,
     TurnFailed,
-    allow_all,
-    deny_all,
     open_session,
 )
 from claude_trio.messages import TaskNotification
+from claude_trio.permissions import allow_all, deny_all
 from claude_trio.testing import Reply, call_tool, fail, hang, open_messages_api, say
 from tests.process.leaks import assert_nothing_left
 from tests.real_cli import real_cli

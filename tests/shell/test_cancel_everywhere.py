@@ -13,15 +13,8 @@ import trio
 from trio._core import _run as trio_run
 from trio.testing import MockClock
 
-from claude_trio import (
-    DEFER,
-    Allow,
-    PermissionRequest,
-    Session,
-    SessionClosed,
-    allow_all,
-    open_session,
-)
+from claude_trio import DEFER, Allow, PermissionRequest, Session, SessionClosed, open_session
+from claude_trio.permissions import allow_all
 from claude_trio.testing import FakeClaude, call_tool, pause, say
 
 if TYPE_CHECKING:

@@ -30,11 +30,11 @@ from claude_trio import (
     Timeouts,
     TurnFailed,
     TurnInFlight,
-    allow_all,
     open_session,
     run_prompt,
 )
 from claude_trio.messages import AssistantMessage, InitMessage, ResultMessage
+from claude_trio.permissions import allow_all
 from claude_trio.testing import FakeClaude, call_tool, fail, hang, pause, say
 
 if TYPE_CHECKING:

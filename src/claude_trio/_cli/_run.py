@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from claude_trio import Outcome, SessionOptions, allow_tools, deny_all, open_session
+from claude_trio import Outcome, SessionOptions, open_session
 from claude_trio._cli._show import cost_line, show_turn
+from claude_trio.permissions import allow_tools, deny_all
 
 if TYPE_CHECKING:
     import argparse

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol, final
 
 import attrs
 import trio
+from trio.lowlevel import enable_ki_protection
 
 from claude_trio._errors import (
     CallbackError,
@@ -22,15 +23,18 @@ from claude_trio._errors import (
     ProcessExited,
     RemoteProtocolError,
     SessionClosed,
+    TurnFailed,
     TurnInFlight,
 )
 from claude_trio._exit import ExitCause, ExitStatus
+from claude_trio._link._alarms import Alarms
 from claude_trio._link._answers import Answers
 from claude_trio._link._callbacks import Callbacks, Handler
 from claude_trio._link._writer import Writer
 from claude_trio._protocol._events import (
     Conversation,
     Event,
+    Frame,
     RequestAnswered,
     RequestReceived,
     RequestWithdrawn,
@@ -39,7 +43,8 @@ from claude_trio._protocol._events import (
     TurnEnded,
 )
 from claude_trio._protocol._turns import State
-from claude_trio.messages import Message, ResultMessage
+from claude_trio._subscribers import Subscribers
+from claude_trio.messages import Message, ResultMessage, SkippedLine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -60,8 +65,8 @@ class Sink(Protocol):
         """The turn."""
         ...
 
-    def deliver(self, part: Conversation) -> None:
-        """Take a part of the turn's traffic."""
+    def deliver(self, part: Conversation, shared: Sequence[Frame] | None) -> None:
+        """Take a part of the turn's traffic; its frames, where others have them as well."""
         ...
 
     def ended(self) -> None:
@@ -70,6 +75,14 @@ class Sink(Protocol):
 
     def fail(self, error: ClaudeTrioError) -> None:
         """The turn has failed, here and not in the CLI."""
+        ...
+
+    def cancelling(self) -> None:
+        """The turn is being cancelled; again does nothing."""
+        ...
+
+    def grace_over(self) -> None:
+        """What has not wound down by itself is cancelled."""
         ...
 
 
@@ -86,6 +99,7 @@ class Link:
     handlers: Mapping[str, Handler]
     withdrawn: Callable[[str], None]
     """Told the id of each request that the CLI withdraws."""
+    keep_daemons: bool
     interrupted: Callable[[bool], None]
     """Told of each interrupt, right after it was written, and whether it spares the agents."""
     sink: Sink | None = attrs.field(default=None, init=False)
@@ -102,17 +116,16 @@ class Link:
     closed: trio.Event = attrs.field(factory=trio.Event, init=False)
     changed: trio.lowlevel.ParkingLot = attrs.field(factory=trio.lowlevel.ParkingLot, init=False)
     """Where tasks wait for the state of a turn, of the CLI or of the writer to change."""
-    poked: trio.Event = attrs.field(factory=trio.Event, init=False)
-    """Set when the keeper has to look again at what is due."""
-    alarm_at: float = attrs.field(default=math.inf, init=False)
-    """When the keeper wakes by itself."""
-    backstop_at: float = attrs.field(default=math.inf, init=False)
+    alarms: Alarms = attrs.field(factory=Alarms, init=False)
+    subscribers: Subscribers = attrs.field(factory=Subscribers, init=False)
     writer: Writer = attrs.field(init=False)
     callbacks: Callbacks = attrs.field(init=False)
     _answers: Answers = attrs.field(init=False)
     _context: contextvars.Context = attrs.field(factory=contextvars.copy_context, init=False)
     _settled: bool = attrs.field(default=False, init=False)
     _at_eof: bool = attrs.field(default=False, init=False)
+    _prompt_line: bytes = attrs.field(default=b"", init=False)
+    _began_at: float = attrs.field(default=-math.inf, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.writer = Writer(
@@ -134,7 +147,7 @@ class Link:
         if not self.close_requested.is_set():
             self.cause, self.error = cause, error
             self.close_requested.set()
-            self.poked.set()
+            self.alarms.poked.set()
 
     def closed_error(self) -> SessionClosed:
         """Make the error of a call that comes too late."""
@@ -174,6 +187,7 @@ class Link:
             return None
         return self.connection.send_request("interrupt", cancel_queued=True)[1]
 
+    @enable_ki_protection
     def settle(self) -> None:
         """Tell everybody who waits that the session has ended; again does nothing."""
         if self._settled:
@@ -185,6 +199,8 @@ class Link:
         sink, self.sink = self.sink, None
         if sink is not None:
             sink.fail(self.lost_error())
+        self.alarms.end_graces()
+        self.subscribers.end()
         self._wake()
 
     def _wake(self) -> None:
@@ -197,29 +213,36 @@ class Link:
 
     # -- reading
 
+    @enable_ki_protection
     async def read(self) -> None:
-        """Read until stdout ends."""
+        """Read until stdout ends; a CLI that closes it must exit as well."""
         with contextlib.suppress(trio.ClosedResourceError, trio.BrokenResourceError):
             while data := await self.transport.receive():
-                self.feed(self.connection.receive_data(data, trio.current_time()))
+                self._read(data)
         self._eof()
+        with trio.move_on_after(self.timeouts.eof) as lives:
+            await self.transport.wait_exit()
+        if lives.cancelled_caught:
+            error = RemoteProtocolError("the CLI has closed its stdout, and lives")
+            self.request_close(ExitCause.PROTOCOL, error)
 
+    @enable_ki_protection
     async def watch(self) -> None:
         """Wait for the exit, deliver what was written before it, and declare it."""
         code = await self.transport.wait_exit()
         # A grandchild may hold stdout open: what is there is read, and its end not waited for.
-        while not self._at_eof:
-            try:
-                data = self.transport.receive_nowait()
-            except (trio.WouldBlock, trio.ClosedResourceError):
-                break
-            if not data:
-                break
-            self.feed(self.connection.receive_data(data, trio.current_time()))
+        with contextlib.suppress(trio.WouldBlock, trio.ClosedResourceError):
+            while data := self.transport.receive_nowait():
+                self._read(data)
         self._eof()
         how = f"was killed by signal {-code}" if code < 0 else f"exited with code {code}"
         cause = ExitCause.KILLED if code < 0 else ExitCause.EXITED
         self.request_close(cause, self.exited_error(f"the CLI {how}", code))
+
+    def _read(self, data: bytes) -> None:
+        # What a grandchild writes after the exit is not the CLI's.
+        if not self._at_eof:
+            self.feed(self.connection.receive_data(data, trio.current_time()))
 
     def _eof(self) -> None:
         if not self._at_eof:
@@ -244,8 +267,7 @@ class Link:
                 case TurnEnded(turn):
                     self._turn_ended(turn)
                 case Skipped(_, line):
-                    text = f"a line of {line.size} bytes could not be read: {line.head[:60]!r}"
-                    self._fail_turn(RemoteProtocolError(text, frame=line.head))
+                    self._skipped(line)
                 case Send(data):
                     self.writer.send(data)
         self._rearm()
@@ -256,8 +278,17 @@ class Link:
             self._starting_up(part)
         if isinstance(part.message, ResultMessage):
             self.last_result_failed = part.message.is_error
+        shared = part.frames if self.subscribers else None
+        if shared is not None:
+            self.subscribers.publish(shared)
         if part.turn is not None and self.sink is not None and self.sink.own is part.turn:
-            self.sink.deliver(part)
+            self.sink.deliver(part, shared)
+
+    def _skipped(self, line: SkippedLine) -> None:
+        self.subscribers.publish([line])
+        if self.sink is not None:
+            text = f"a line of {line.size} bytes could not be read: {line.head[:60]!r}"
+            self.sink.fail(RemoteProtocolError(text, frame=line.head))
 
     def _starting_up(self, part: Conversation) -> None:
         for message in [frame.message for frame in part.frames]:
@@ -270,24 +301,37 @@ class Link:
                 self.request_close(ExitCause.START_FAILED, error)
 
     def _turn_ended(self, turn: OwnTurn) -> None:
-        self.backstop_at = math.inf
+        self.alarms.backstop_at = math.inf
         if self.sink is not None and self.sink.own is turn:
             sink, self.sink = self.sink, None
             sink.ended()
 
-    def _fail_turn(self, error: ClaudeTrioError) -> None:
-        if self.sink is not None:
-            self.sink.fail(error)
-
     def _rearm(self) -> None:
         # The keeper never wakes too late; when it wakes too early, it looks and sleeps again.
-        if self.due_at < self.alarm_at:
-            self.poked.set()
+        if self.due_at < self.alarms.set_for:
+            self.alarms.poked.set()
 
     @property
     def due_at(self) -> float:
         """When something is due that only time decides."""
-        return min(self.connection.deadline, self.backstop_at)
+        return min(self.connection.deadline, self.silent_at, self.alarms.due_at)
+
+    @property
+    def silent_at(self) -> float:
+        """When the running turn has been silent for too long; infinity if it may be silent."""
+        if self.sink is None or self.connection.asked:
+            return math.inf
+        return max(self.connection.gate.heard_at, self._began_at) + self.timeouts.silence
+
+    def fail_silent(self, now: float) -> None:
+        """The running turn has given no sign of life for too long."""
+        if self.sink is None:
+            return
+        last = self.connection.last_frames[-1:]
+        kind = "/".join([str(last[0][key]) for key in ("type", "subtype") if key in last[0]])
+        age = now - self.connection.gate.heard_at
+        text = f"the turn is silent: the last frame ({kind}) came {age:g} s ago"
+        self.sink.fail(TurnFailed(text))
 
     # -- requests of ours
 
@@ -350,8 +394,11 @@ class Link:
         own, data = self.connection.send_prompt(content, uuid, hold_open=hold_open)
         self.sink = sink(own)
         self._context = contextvars.copy_context()
+        self._prompt_line, self._began_at = data, trio.current_time()
         self.writer.send(data)
+        self._rearm()
 
+    @enable_ki_protection
     def interrupt(self, *, spare_agents: bool = False) -> str | None:
         """Stop what runs; return the id of the request, None if there was nothing to stop.
 
@@ -364,16 +411,30 @@ class Link:
             cancel_queued=True, spare_agents=spare_agents
         )
         self.writer.send(data)
-        if self.state is State.CANCELLING and self.backstop_at == math.inf:
-            self.backstop_at = trio.current_time() + self.timeouts.interrupt
+        if self.state is State.CANCELLING and self.sink is not None:
+            now = trio.current_time()
+            self.alarms.backstop_at = min(self.alarms.backstop_at, now + self.timeouts.interrupt)
+            self._cancelling(self.sink, now)
         self.callbacks.cancel_all(spare_agents=spare_agents)
         self.interrupted(spare_agents)
         self.feed(events)
         return request_id
 
+    def _cancelling(self, sink: Sink, now: float) -> None:
+        sink.cancelling()
+        self.alarms.add_grace(now + self.timeouts.grace, sink.grace_over)
+
+    @enable_ki_protection
     def cancel_turn(self, own: OwnTurn) -> None:
         """Interrupt a turn of ours, if it runs and was not interrupted before."""
-        if self.connection.gate.turn is own and own.cancelled is None:
+        if self.connection.gate.turn is not own or own.cancelled is not None:
+            return
+        if self.writer.take_back(self._prompt_line):
+            # The CLI never sees it, and there is nothing to interrupt.
+            if self.sink is not None:
+                self._cancelling(self.sink, trio.current_time())
+            self.feed(self.connection.take_back_prompt())
+        else:
             self.interrupt()
 
     # -- requests of the CLI

@@ -25,8 +25,10 @@ async def keep(link: Link) -> ExitStatus:
     last_words = link.last_words()
     link.settle()
     code, by_eof = await _end_the_process(link, last_words)
+    # What daemonised itself is the only thing that a CLI leaves which ends in good order.
+    spared = by_eof and link.keep_daemons
     prompted = bool(link.connection.gate.ledger.prompts)
-    group_gone = await link.transport.aclose(sweep=prompted or not by_eof)
+    group_gone = await link.transport.aclose(sweep=(prompted or not by_eof) and not spared)
     # A CLI whose last result was an error exits with 1 all the same.
     well = code == 0 or (code == 1 and link.last_result_failed) or link.cause is ExitCause.CLOSED
     return ExitStatus(
@@ -40,18 +42,25 @@ async def keep(link: Link) -> ExitStatus:
 
 
 async def _wait_for_the_end(link: Link) -> None:
+    alarms = link.alarms
     while not link.close_requested.is_set():
-        link.poked = trio.Event()
-        link.alarm_at = link.due_at
-        with trio.move_on_at(link.alarm_at):
-            await link.poked.wait()
-        now = trio.current_time()
-        if now >= link.backstop_at:
-            seconds = link.timeouts.interrupt
-            text = f"the cancelled turn has not ended within {seconds:g} s"
-            link.request_close(ExitCause.CANCEL_BACKSTOP, SessionClosed(text))
-        elif now >= link.connection.deadline:
-            link.feed(link.connection.tick(now))
+        alarms.poked = trio.Event()
+        alarms.set_for = link.due_at
+        with trio.move_on_at(alarms.set_for):
+            await alarms.poked.wait()
+        _ring(link, trio.current_time())
+
+
+def _ring(link: Link, now: float) -> None:
+    link.alarms.ring(now)
+    if now >= link.alarms.backstop_at:
+        seconds = link.timeouts.interrupt
+        text = f"the cancelled turn has not ended within {seconds:g} s"
+        link.request_close(ExitCause.CANCEL_BACKSTOP, SessionClosed(text))
+    elif now >= link.connection.deadline:
+        link.feed(link.connection.tick(now))
+    elif now >= link.silent_at:
+        link.fail_silent(now)
 
 
 async def _end_the_process(link: Link, last_words: bytes | None) -> tuple[int | None, bool]:

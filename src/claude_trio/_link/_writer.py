@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, final
 
 import attrs
 import trio
+from trio.lowlevel import enable_ki_protection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,6 +50,7 @@ class Writer:
         """Whether a part of a line is out and the rest is not."""
         return self._broken or bool(self._waiting)
 
+    @enable_ki_protection
     def send(self, line: bytes) -> None:
         """Write a line, or queue what of it does not go out at once."""
         if self._broken:
@@ -62,6 +64,15 @@ class Writer:
         if not self._running:
             self._running = True
             self.nursery.start_soon(self._run)
+
+    def take_back(self, line: bytes) -> bool:
+        """Take a line out that waits whole; return whether it did."""
+        for at, waiting in enumerate(self._waiting):
+            if waiting is line:
+                del self._waiting[at]
+                self.moved()
+                return True
+        return False
 
     def stop(self) -> None:
         """Write no more; a line that is torn stays torn."""
@@ -77,6 +88,7 @@ class Writer:
             self._waiting.clear()
             return None
 
+    @enable_ki_protection
     async def _run(self) -> None:
         progress = trio.current_time()
         with self._scope:

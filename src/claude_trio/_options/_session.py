@@ -61,6 +61,9 @@ class SessionOptions:
     )
     """Flags that no option stands for, without their dashes; None is a flag without a value."""
 
+    keep_daemons: bool = field(default=False, validator=check.switch)
+    """Whether a command that has daemonised itself outlives a session that closes in good order."""
+
     # Which conversation.
 
     session_id: str | None = field(default=None, converter=convert.uuid_text, validator=check.uuid)

@@ -265,6 +265,14 @@ class Connection:
         self.steering.turn_started()
         return turn, data
 
+    def take_back_prompt(self) -> list[Event]:
+        """Cancel the running turn, whose prompt was not written after all."""
+        turn = self.gate.turn
+        self.gate.cancel(self._next_number())
+        if turn is not None and turn.prompt.uuid is not None:
+            self.gate.withdrawn([turn.prompt.uuid])
+        return self._ended(turn)
+
     def send_steer(
         self, text: str, uuid: str, *, expected_token: int, client_msg_id: str | None = None
     ) -> tuple[SteerOutcome, bytes | None]:
@@ -302,6 +310,11 @@ class Connection:
         self._incoming.fail_all()
         return self._outgoing.fail_all()
 
+    @property
+    def asked(self) -> bool:
+        """Whether a request of the CLI waits for our answer."""
+        return bool(self._incoming.pending)
+
     def _next_number(self) -> int:
         self._number += 1
         return self._number
@@ -334,6 +347,7 @@ def _take(connection: Connection, message: Message, now: float) -> OwnTurn | Non
                 run_id=message.run_id,
                 backgrounded=message.is_backgrounded,
                 parent=message.parent_task_id,
+                description=message.description or "",
             )
         case TaskUpdated():
             gate.task_updated(

@@ -147,6 +147,11 @@ class Gate:
 
     # -- what the CLI says
 
+    @property
+    def heard_at(self) -> float:
+        """When something came last."""
+        return self._heard_at
+
     def heard(self, now: float) -> None:
         """Something came: whatever is owed gives a sign of life."""
         self._heard_at = now
@@ -201,6 +206,7 @@ class Gate:
         run_id: str | None = None,
         backgrounded: bool | None = None,
         parent: str | None = None,
+        description: str = "",
     ) -> None:
         """A task begins; it belongs to the turn of ours that runs."""
         self.tasks.started(
@@ -210,6 +216,7 @@ class Gate:
             run_id=run_id,
             backgrounded=backgrounded,
             parent=parent,
+            description=description,
         )
         self._move()
 

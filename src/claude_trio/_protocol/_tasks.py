@@ -39,6 +39,7 @@ class Task:
     """None where the CLI does not say (2.1.197)."""
     nested: bool = False
     """Whether a subagent started it."""
+    description: str = ""
     ended_at: float | None = None
     """When an update said that it has ended, if no notification has come yet."""
 
@@ -81,18 +82,26 @@ class Tasks:
         run_id: str | None = None,
         backgrounded: bool | None = None,
         parent: str | None = None,
+        description: str = "",
     ) -> None:
         """A task begins, or a finished one is revived; a nested one is its parent's turn's."""
         above = self.live.get(parent) if parent is not None else None
         known = self.live.get(task_id)
+        if known is not None and known.ended_at is not None:
+            self._owe(known, known.ended_at)  # It is revived before its end was notified.
+            known = None
         if above is not None:
             owner = above.owner
         elif known is not None and known.run_id == run_id:
             owner = known.owner
-        if known is not None and known.run_id != run_id and known.ended_at is not None:
-            self._owe(known, known.ended_at)  # Revived before its end was notified.
         self.live[task_id] = Task(
-            task_id, task_type, run_id, owner, backgrounded, nested=parent is not None
+            task_id,
+            task_type,
+            run_id,
+            owner,
+            backgrounded,
+            nested=parent is not None,
+            description=description,
         )
 
     def updated(
