@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import signal
 import sys
 from typing import TYPE_CHECKING, Final
@@ -31,6 +32,10 @@ def run(arguments: Sequence[str]) -> int:
     """
     options = _parser().parse_args(arguments)
     command: Callable[[argparse.Namespace], Awaitable[int]] = options.command
+    # A model's words may hold what the terminal cannot show: half an emoji, for example.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         return trio.run(command, options)
     except (ClaudeTrioError, ValueError) as exc:
@@ -62,12 +67,18 @@ def _parser() -> argparse.ArgumentParser:
         metavar="TOOL",
         help="allow what this tool asks for; may be repeated; everything else is denied",
     )
+    one.add_argument(
+        "--json",
+        action="store_true",
+        help="print each message as a line of JSON; the last line has the type claude_trio_result",
+    )
     one.set_defaults(command=run_command)
     show = commands.add_parser(
         "demo",
         help="show a whole conversation, offline and without a key",
-        description="Show a conversation of three turns with a tool and its permission, offline: "
-        "with the real CLI where there is one, else with a fake.",
+        description="Show a conversation with a tool and its permission, an interrupt and a "
+        "subagent in the background, offline: with the real CLI where there is one, else with a "
+        "fake.",
     )
     show.add_argument("--fake", action="store_true", help="use the fake even if there is a CLI")
     show.set_defaults(command=demo)

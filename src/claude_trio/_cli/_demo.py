@@ -17,10 +17,19 @@ from claude_trio import (
     PermissionRequest,
     Session,
     SessionOptions,
+    Turn,
     open_session,
 )
 from claude_trio._cli._show import cost_line, show_turn
-from claude_trio.testing import FakeClaude, Reply, call_tool, open_messages_api, say
+from claude_trio.testing import (
+    FakeClaude,
+    Reply,
+    call_tool,
+    hang,
+    open_messages_api,
+    pause,
+    say,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -29,25 +38,41 @@ if TYPE_CHECKING:
 __all__ = ["demo"]
 
 _NOTE: Final = "note.txt"
-_PROMPTS: Final = (
+_STORY: Final = "Once there was a turn that did not end, and it went on and on"
+_ASKS: Final = (
     "What can you do?",
     "Write a note into the file note.txt.",
     "Thank you. Is there anything left to do?",
 )
+_TELL: Final = "Tell me a story that never ends."
+_LOOK: Final = "Let an agent look around while you go on."
 
 
 def _script(folder: str) -> list[Reply]:
     write = {"file_path": f"{folder}/{_NOTE}", "content": "Hello from the demo.\n"}
+    agent = {
+        "description": "look around",
+        "prompt": "Look around, and report.",
+        "subagent_type": "general-purpose",
+        "run_in_background": True,
+    }
     return [
         say("I read and write files, and run commands, if you let me.", chunks=8, delay=0.03),
         call_tool("Write", write, text="I will write it."),
         say("The note is written."),
-        say("No, that was all. Nothing goes on when you close this session.", chunks=8, delay=0.03),
+        say("No, that was all.", chunks=4, delay=0.03),
+        say(_STORY, chunks=6, delay=0.1) + hang(),
+        call_tool("Agent", agent),
+        say("An agent looks around."),
+        say("The agent has found one note."),
     ]
 
 
+_AGENTS: Final = {"Look around": [pause(0.5) + say("There is one note.")]}
+
+
 async def demo(arguments: argparse.Namespace) -> int:
-    """Play three turns, with a tool that asks for permission."""
+    """Play a conversation, with a tool that asks, an interrupt, and an agent in the background."""
     async with _folder() as folder:
         if arguments.fake:
             return await _with_fake(folder)
@@ -59,7 +84,7 @@ async def demo(arguments: argparse.Namespace) -> int:
 
 
 async def _with_cli(folder: str) -> int:
-    async with open_messages_api(_script(folder)) as api:
+    async with open_messages_api(_script(folder), agents=_AGENTS) as api:
         options = SessionOptions(cwd=folder, env=api.environment())
         async with open_session(None, options, on_permission=_guard) as session:
             version = session.server_info.get("claude_code_version", "an old version")
@@ -92,12 +117,27 @@ async def _guard(request: PermissionRequest) -> Allow | Deny:
 
 
 async def _converse(session: Session) -> None:
-    for prompt in _PROMPTS:
-        _say(f"you: {prompt}")
-        async with session.turn(prompt) as turn:
+    for ask in _ASKS:
+        _say(f"you: {ask}")
+        async with session.turn(ask) as turn:
             await show_turn(turn, indent="  ")
-        if turn.result is not None:
-            _say(f"  [{cost_line(turn.result)}]\n")
+        _end(turn)
+    _say(f"you: {_TELL}")
+    async with session.turn(_TELL) as turn:
+        await show_turn(turn, indent="  ", until=_STORY)
+        await turn.interrupt()
+    _say("  (interrupted)")
+    _end(turn)
+    _say(f"you: {_LOOK}")
+    async with session.turn(_LOOK) as turn:
+        await show_turn(turn, indent="  ")
+    _say(f"  (The agent held the turn open: it has {len(turn.results)} results.)")
+    _end(turn)
+
+
+def _end(turn: Turn) -> None:
+    if turn.result is not None:
+        _say(f"  [{cost_line(turn.result)}]\n")
 
 
 def _report(session: Session, *, wrote: bool) -> int:

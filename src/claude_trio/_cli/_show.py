@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final, final
 from claude_trio.messages import (
     AssistantMessage,
     StreamEvent,
+    TaskNotification,
+    TaskStarted,
     TextBlock,
     ToolResultBlock,
     ToolUseBlock,
@@ -16,19 +18,29 @@ from claude_trio.messages import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from claude_trio import Result, Turn
-    from claude_trio.messages import Message
+    from claude_trio.messages import ContentBlock, Message
 
 __all__ = ["cost_line", "show_turn"]
 
 _LONGEST_LINE: Final = 100
 
 
-async def show_turn(turn: Turn, *, indent: str = "") -> None:
-    """Print the text of a turn as it comes, and its tools."""
+async def show_turn(turn: Turn, *, indent: str = "", until: str | None = None) -> None:
+    """Print the text of a turn as it comes, and its tools.
+
+    Args:
+      turn: The turn.
+      indent: What each line begins with.
+      until: Stop once this text has streamed.
+    """
     page = _Page(indent)
     async for message in turn:
         page.show(message)
+        if until is not None and page.streamed == until:
+            break
     page.end_line()
 
 
@@ -46,31 +58,37 @@ def cost_line(result: Result) -> str:
 class _Page:
     def __init__(self, indent: str) -> None:
         self._indent = indent
-        self._streamed = ""
+        self.streamed = ""
         self._open = False
 
     def show(self, message: Message) -> None:
         match message:
             case StreamEvent():
                 if message.event.get("type") in {"message_start", "content_block_start"}:
-                    self._streamed = ""
-                self._streamed += message.text_delta
+                    self.streamed = ""
+                self.streamed += message.text_delta
                 self._text(message.text_delta)
             case AssistantMessage(parent_tool_use_id=None):
                 # A block that was streamed comes once more as a whole.
-                self._text(message.text.removeprefix(self._streamed))
-                self._streamed = ""
-                for block in message.content:
-                    if isinstance(block, ToolUseBlock):
-                        self._line(f"> {block.name} {_short(block.input)}")
+                self._text(message.text.removeprefix(self.streamed))
+                self.streamed = ""
+                self._blocks(message.content)
             case UserMessage(parent_tool_use_id=None):
-                for result in message.content:
-                    if isinstance(result, ToolResultBlock):
-                        self._line(
-                            f"< {'error: ' if result.is_error else ''}{_short(_said(result))}"
-                        )
+                self._blocks(message.content)
+            case TaskStarted(is_backgrounded=True):
+                self._line(f"~ in the background: {message.description}")
+            case TaskNotification():
+                self._line(f"~ {message.status}: {_short(message.summary or '')}")
             case _:
                 pass
+
+    def _blocks(self, content: Sequence[ContentBlock]) -> None:
+        for block in content:
+            if isinstance(block, ToolUseBlock):
+                self._line(f"> {block.name} {_short(block.input)}")
+            elif isinstance(block, ToolResultBlock):
+                error = "error: " if block.is_error else ""
+                self._line(f"< {error}{_short(_said(block))}")
 
     def end_line(self) -> None:
         if self._open:
