@@ -7,7 +7,7 @@ closed or broken.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, TypeVar, final
 
 import trio
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from claude_trio.messages import Result
+
+ClaudeTrioErrorT = TypeVar("ClaudeTrioErrorT", bound="ClaudeTrioError")
 
 __all__ = [
     "AuthenticationFailed",
@@ -40,6 +42,7 @@ __all__ = [
     "TurnFailed",
     "TurnInFlight",
     "TurnOver",
+    "another",
     "turn_failed",
 ]
 
@@ -269,3 +272,14 @@ def turn_failed(result: Result) -> TurnFailed:
         kind = _BY_STATUS.get(result.api_error_status)
     said = "; ".join(result.errors) or result.text or result.subtype or Outcome.FAILED.value
     return (kind or TurnFailed)(f"the turn failed: {said}", result=result)
+
+
+def another(error: ClaudeTrioErrorT) -> ClaudeTrioErrorT:
+    """Make an equal error for one more that has to hear of it.
+
+    An instance that is raised in two tasks would gather the tracebacks of both.
+    """
+    copy = type(error).__new__(type(error), *error.args)
+    copy.__dict__.update(error.__dict__)
+    copy.__cause__ = error.__cause__
+    return copy

@@ -12,14 +12,12 @@ import trio
 
 from claude_trio import _scopes
 from claude_trio._errors import (
-    CallbackError,
     ClaudeTrioError,
     Overflow,
-    ProcessExited,
     RemoteProtocolError,
-    SessionClosed,
     TurnFailed,
     TurnOver,
+    another,
     turn_failed,
 )
 from claude_trio._protocol._ledger import Fate
@@ -276,7 +274,7 @@ class Turn:
             text = f"a line of {len(line)} bytes could not be read: {head!r}"
             error = RemoteProtocolError(text, frame=head)
             self.fail(error)
-            raise again(error) from None
+            raise another(error) from None
 
     async def _wait_for_more(self) -> None:
         if self._read_by is not None:
@@ -300,7 +298,7 @@ class Turn:
         await trio.lowlevel.checkpoint_if_cancelled()
         while not self._buffer:
             if self._failure is not None:
-                raise again(self._failure)
+                raise another(self._failure)
             if self._over:
                 return False
             await self._wait_for_more()
@@ -341,7 +339,7 @@ class Turn:
         while not self._over and self._failure is None:
             await self._changed.park()
         if self._failure is not None:
-            raise again(self._failure)
+            raise another(self._failure)
 
     def _drop_unread(self) -> None:
         if self._leaving and not self._members:
@@ -369,30 +367,6 @@ class Turn:
         self._keeps = False
         self._free()
         self._link.cancel_turn(self.own)
-
-
-def again(error: ClaudeTrioError) -> ClaudeTrioError:
-    """Make an instance of its own for one more that has to hear of ``error``."""
-    match error:
-        case ProcessExited():
-            copy: ClaudeTrioError = ProcessExited(
-                str(error.args[0]),
-                returncode=error.returncode,
-                stderr_tail=error.stderr_tail,
-                last_frames=error.last_frames,
-            )
-        case TurnFailed():
-            copy = TurnFailed(str(error), result=error.result)
-        case Overflow():
-            copy = Overflow(str(error), buffer=error.buffer, size=error.size)
-        case CallbackError():
-            copy = CallbackError(str(error), callback=error.callback)
-        case RemoteProtocolError():
-            copy = RemoteProtocolError(str(error), frame=error.frame)
-        case _:
-            copy = SessionClosed(str(error))
-    copy.__cause__ = error.__cause__
-    return copy
 
 
 @final

@@ -25,6 +25,7 @@ from claude_trio._errors import (
     SessionClosed,
     TurnFailed,
     TurnInFlight,
+    another,
 )
 from claude_trio._exit import ExitCause, ExitStatus
 from claude_trio._link._alarms import Alarms
@@ -159,7 +160,7 @@ class Link:
         """Make the error of what was under way when the session ended."""
         if not isinstance(self.error, ProcessExited):
             return self.closed_error()
-        error = self.exited_error(str(self.error.args[0]), self.error.returncode)
+        error = another(self.error)
         error.__cause__ = self.error
         return error
 
