@@ -1,0 +1,19 @@
+"""How Hypothesis looks for counterexamples: always the same ones in CI, new ones elsewhere."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from hypothesis import HealthCheck, settings
+
+__all__: list[str] = []
+
+# A shared machine makes any example slow now and then: only the tests' own bounds are meant.
+PATIENT: Final = settings(
+    deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+
+settings.register_profile("ci", PATIENT, derandomize=True, database=None)
+settings.register_profile("dev", PATIENT)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")
