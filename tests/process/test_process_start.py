@@ -257,7 +257,8 @@ async def test_every_place_is_named() -> None:
     assert all(place in str(caught.value) for place in caught.value.looked)
 
 
-def test_installers_places_are_those_of_the_official_sdks() -> None:
+def test_installers_places_are_those_of_the_official_sdks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
     assert places("claude", {"PATH": "/bin", "HOME": "/home/me"}) == (
         "/bin/claude",
         "/home/me/.npm-global/bin/claude",
@@ -268,6 +269,10 @@ def test_installers_places_are_those_of_the_official_sdks() -> None:
         "/home/me/.claude/local/claude",
     )
     assert places("claude", {"PATH": ""}) == ("/usr/local/bin/claude",)
+    monkeypatch.setenv("HOME", "/home/mine")
+    scratch = places("claude", {"PATH": "/bin", "HOME": "/tmp/scratch"})
+    assert "/tmp/scratch/.local/bin/claude" in scratch
+    assert "/home/mine/.local/bin/claude" in scratch
     assert places("ssh", {"PATH": "/bin", "HOME": "/home/me"}) == ("/bin/ssh",)
     assert places("ssh", {}) == ("/bin/ssh", "/usr/bin/ssh")
 

@@ -44,10 +44,10 @@ def places(name: str, env: Mapping[str, str]) -> tuple[str, ...]:
     folders = env.get("PATH", os.defpath).split(os.pathsep)
     found = [f"{folder.rstrip('/')}/{name}" for folder in folders if folder.startswith("/")]
     if name == _CLI:
-        home = env.get("HOME", "")
-        found += [
-            place.replace("~", home) for place in _USUAL if place[0] == "/" or home.startswith("/")
-        ]
+        # A session may have a home of its own, such as a scratch folder: the CLI is in the user's.
+        for home in (env.get("HOME", ""), os.environ.get("HOME", "")):
+            here = home.startswith("/")
+            found += [place.replace("~", home) for place in _USUAL if here or place[0] == "/"]
     return tuple(dict.fromkeys(found))
 
 
