@@ -268,6 +268,7 @@ def test_installers_places_are_those_of_the_official_sdks(monkeypatch: pytest.Mo
         "/home/me/.yarn/bin/claude",
         "/home/me/.claude/local/claude",
     )
+    monkeypatch.delenv("HOME")
     assert places("claude", {"PATH": ""}) == ("/usr/local/bin/claude",)
     monkeypatch.setenv("HOME", "/home/mine")
     scratch = places("claude", {"PATH": "/bin", "HOME": "/tmp/scratch"})
