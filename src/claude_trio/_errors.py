@@ -83,7 +83,7 @@ class CLINotFound(ClaudeTrioError):
 
     def __init__(self, message: str, *, looked: Sequence[str] = ()) -> None:
         super().__init__(message)
-        self.looked = tuple(looked)
+        self.looked: tuple[str, ...] = tuple(looked)
 
 
 class _WithStderr(ClaudeTrioError):
@@ -98,7 +98,7 @@ class _WithStderr(ClaudeTrioError):
         super().__init__(message)
         self.returncode = returncode
         self.stderr_tail = stderr_tail
-        self.last_frames = tuple(last_frames)
+        self.last_frames: tuple[Mapping[str, object], ...] = tuple(last_frames)
 
     @property
     def signal(self) -> int | None:

@@ -10,7 +10,7 @@ end (U+2028, U+2029, U+0085, 0x0B, 0x0C, 0x1C to 0x1E) may stand raw inside a JS
 
 from __future__ import annotations
 
-import json
+import functools
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -135,15 +135,18 @@ class LineFramer:
 # What may stand before an object and is not text: white space and other control bytes, a byte
 # order mark, and terminal control sequences (CSI; OSC, which end with BEL or ST; and the short
 # ones).  `/clear` of some versions writes such sequences right in front of a frame.
-_PREFIX: Final = re.compile(
-    rb"""(?: [\x00-\x1a\x1c-\x20\x7f]
+_PREFIX: Final = rb"""(?: [\x00-\x1a\x1c-\x20\x7f]
            | \xef\xbb\xbf
            | \x1b \[ [0-?]* [ -/]* [@-~]
            | \x1b \] [^\x07\x1b]* (?: \x07 | \x1b \\ )
            | \x1b [ -/]* [0-Z\\^-~]
-         )*+""",
-    re.VERBOSE,
-)
+         )*+"""
+
+
+# Compiled when it is needed, since hardly any program ever does and it takes a while.
+@functools.cache
+def _prefix() -> re.Pattern[bytes]:
+    return re.compile(_PREFIX, re.VERBOSE)
 
 
 def recover(line: bytes) -> Line | None:
@@ -154,7 +157,7 @@ def recover(line: bytes) -> Line | None:
       mark stand in front of it; a `SkippedLine` if it begins like an object, and is none; None if
       it is noise.
     """
-    prefix = _PREFIX.match(line)
+    prefix = _prefix().match(line)
     inner = line[prefix.end() :] if prefix else line
     if not inner.startswith(b"{"):
         return None
@@ -184,7 +187,7 @@ def encode(frame: Mapping[str, object]) -> bytes:
         _check(frame)
         return _encoder.encode(frame) + b"\n"
     except UnicodeEncodeError:
-        return _escaping_encoder.encode(frame).encode("ascii") + b"\n"
+        return _encode_escaping(frame)
     except RecursionError:
         raise ValueError("the frame is nested too deeply to be written") from None
 
@@ -231,6 +234,10 @@ def _as_plain(value: object) -> object:
 
 
 _encoder: Final = msgspec.json.Encoder(enc_hook=_as_plain)
-_escaping_encoder: Final = json.JSONEncoder(
-    allow_nan=False, separators=(",", ":"), default=_as_plain
-)
+
+
+def _encode_escaping(frame: Mapping[str, object]) -> bytes:
+    import json  # noqa: PLC0415  Hardly any program ever needs it, and it takes a while to import.
+
+    text = json.dumps(frame, allow_nan=False, separators=(",", ":"), default=_as_plain)
+    return text.encode("ascii") + b"\n"

@@ -38,7 +38,7 @@ from claude_trio._session import Session, make_session
 from claude_trio.permissions import PermissionHandler, deny_all
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from claude_trio._transport import Launcher, Transport
 
@@ -104,7 +104,7 @@ async def open_session(
         try:
             yield await opening.handshake()
         finally:
-            await opening.close()
+            await opening.close()  # noqa: ASYNC102  It shields itself, and the ladder bounds it.
     if isinstance(opening.link.error, LaunchFailed | None):
         return
     if opening.link.cause is ExitCause.CALLBACK:
@@ -144,6 +144,19 @@ def _session_id(options: SessionOptions) -> str | None:
     return options.resume if options.resume and _is_uuid(options.resume) else None
 
 
+def _runs_servers(options: SessionOptions) -> bool:
+    """Whether the options name programs, such as MCP servers, that run without a prompt."""
+    return any(
+        (
+            options.mcp_servers,
+            options.mcp_config,
+            options.settings,
+            options.plugin_dirs,
+            options.plugin_urls,
+        )
+    )
+
+
 def _is_uuid(text: str) -> bool:
     try:
         return str(uuid.UUID(text)) == text.lower()
@@ -175,12 +188,14 @@ class _Opening:
             self.desk.withdraw,
             plan.options.keep_daemons,
             self._deny_deferred,
+            runs_servers=_runs_servers(plan.options),
         )
         # The nursery may be cancelled while the body sits elsewhere, and cannot hear of it.
         self.foreign = not _scopes.encloses(nursery)
         resumed = plan.options.resume is not None or plan.options.continue_
         self.session = make_session(self.link, self.desk, Spending(resumed=resumed))
-        self.keeping = False
+        self.running = 0
+        self.gone = trio.Event()
         self.reading = trio.CancelScope(shield=True)
         self.watching = trio.CancelScope(shield=True)
 
@@ -191,15 +206,13 @@ class _Opening:
     async def handshake(self) -> Session:
         """Start the tasks, and wait until the CLI has answered ``initialize``."""
         link, nursery = self.link, self.link.nursery
-        nursery.start_soon(self._keep)
-        self.keeping = True
-        nursery.start_soon(self._read)
-        nursery.start_soon(self._watch)
-        nursery.start_soon(self._canary)
+        for work in (self._keep, self._read, self._watch, self._canary):
+            nursery.start_soon(self._run, work, name=work)
+            self.running += 1
         try:
             info = await link.request("initialize", **self.plan.initialize)
         except (ProcessExited, SessionClosed, RequestRefused, RequestTimedOut) as exc:
-            await self.close()
+            await self.close()  # noqa: ASYNC120  It shields itself.
             raise self._launch_failed(exc) from exc
         link.server_info, link.opened = info, True
         return self.session
@@ -227,10 +240,18 @@ class _Opening:
         """End the session, and wait until nothing of it is left."""
         self.link.request_close(ExitCause.CLOSED)
         with trio.CancelScope(shield=True):
-            if self.keeping:
-                await self.link.closed.wait()
-            else:
+            if self.running:
+                await self.gone.wait()
+            elif not self.link.closed.is_set():
                 await self._keep()
+
+    async def _run(self, work: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await work()
+        finally:
+            self.running -= 1
+            if not self.running:
+                self.gone.set()
 
     async def _keep(self) -> None:
         with trio.CancelScope(shield=True):

@@ -27,7 +27,7 @@ async def plain_nursery() -> AsyncIterator[trio.Nursery]:
         async with trio.open_nursery() as nursery:
             try:
                 yield nursery
-            except BaseException as exc:  # noqa: BLE001  It is raised again, outside.
+            except BaseException as exc:  # noqa: ASYNC103, BLE001  It is raised again, outside.
                 raised = exc
                 cancelled, rest = split_cancelled(exc)
                 if cancelled is not None:

@@ -427,6 +427,7 @@ class Session:
           A checkpoint; the session goes on.
         """
         self._link.callbacks.check_not_inside("wait_idle()")
+        self._link.check_open()
         await trio.lowlevel.checkpoint()
         while True:
             if self._link.close_requested.is_set():

@@ -81,8 +81,8 @@ class Subscription(trio.abc.ReceiveChannel[SessionEvent]):
                 self._oldest.receive_nowait()
                 self._lost += 1
                 self._send.send_nowait(item)
-            except trio.BrokenResourceError:
-                return
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                return  # Its owner has given it up.
 
     def _fail(self) -> None:
         text = f"a subscription held {self._capacity} events that nobody read"
@@ -154,7 +154,7 @@ class Subscription(trio.abc.ReceiveChannel[SessionEvent]):
 
 
 def _event(item: _Item) -> SessionEvent:
-    return item.message if isinstance(item, Frame) else item
+    return item.said if isinstance(item, Frame) else item
 
 
 @final

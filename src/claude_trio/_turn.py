@@ -20,6 +20,7 @@ from claude_trio._errors import (
     another,
     turn_failed,
 )
+from claude_trio._protocol._events import Frame
 from claude_trio._protocol._ledger import Fate
 from claude_trio._protocol._outcome import outcome_of
 from claude_trio.messages import (
@@ -28,15 +29,15 @@ from claude_trio.messages import (
     Outcome,
     Result,
     ResultMessage,
+    SkippedLine,
     StreamEvent,
-    decode,
 )
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from claude_trio._link import Link
-    from claude_trio._protocol._events import Conversation, Frame
+    from claude_trio._protocol._events import Conversation
     from claude_trio._protocol._gate import OwnTurn
     from claude_trio._protocol._outcome import Spending
 
@@ -78,9 +79,12 @@ class Turn:
     )
     _over: bool = attrs.field(default=False, init=False, repr=False)
     _failure: ClaudeTrioError | None = attrs.field(default=None, init=False, repr=False)
+    _told: list[ClaudeTrioError] = attrs.field(factory=list, init=False, repr=False)
+    """The failure, an instance for each who has heard of it."""
     _read_by: trio.lowlevel.Task | None = attrs.field(default=None, init=False, repr=False)
     _nursery: trio.Nursery | None = attrs.field(default=None, init=False, repr=False)
     _members: set[trio.CancelScope] = attrs.field(factory=set, init=False, repr=False)
+    _grace_is_over: bool = attrs.field(default=False, init=False, repr=False)
     _leaving: bool = attrs.field(default=False, init=False, repr=False)
     """Whether the block has come to its end, and only tasks of the turn can still read it."""
 
@@ -120,6 +124,7 @@ class Turn:
 
     def grace_over(self) -> None:
         """Cancel the tasks of the turn that have not wound down by themselves."""
+        self._grace_is_over = True
         for scope in self._members:
             scope.cancel()
 
@@ -175,8 +180,9 @@ class Turn:
         """Run a task in the turn: it holds the turn's block open.
 
         When the turn is cancelled, `cancel_requested` is set, and a task that still runs
-        `Timeouts.grace` seconds later is cancelled.  A task that raises interrupts the turn and
-        leaves the block in an exception group, as from a nursery.
+        `Timeouts.grace` seconds later is cancelled, as is one that is started after that.  A task
+        that raises interrupts the turn and leaves the block in an exception group, as from a
+        nursery.
 
         Args:
           fn: An async function.
@@ -188,14 +194,25 @@ class Turn:
         """
         if self._nursery is None:
             raise TurnOver("the turn has ended, and takes no more tasks")
+        # It counts from now on, though it runs later: the block may come to its end before.
+        scope = trio.CancelScope()
+        self._members.add(scope)
+        if self._grace_is_over:
+            scope.cancel()
         task = functools.partial(fn, *args)
-        self._nursery.start_soon(self._run_member, task, name=fn if name is None else name)
+        self._nursery.start_soon(self._run_member, scope, task, name=fn if name is None else name)
 
-    async def _run_member(self, task: Callable[[], Awaitable[object]]) -> None:
-        with trio.CancelScope() as scope:
-            self._members.add(scope)
+    async def _run_member(
+        self, scope: trio.CancelScope, task: Callable[[], Awaitable[object]]
+    ) -> None:
+        with scope:
             try:
                 await task()
+            except ClaudeTrioError as exc:
+                # The turn's own failure, heard by reading the turn, cancels no block: the block's
+                # end raises it, bare.
+                if not any(exc is told for told in self._told):
+                    raise
             finally:
                 self._members.discard(scope)
                 self._drop_unread()
@@ -265,16 +282,20 @@ class Turn:
             raise StopAsyncIteration
         return self.take()
 
-    def _decode(self, line: bytes) -> Message:
-        try:
-            return decode(line)
-        except ValueError:
+    def _read(self, frame: Frame) -> Message:
+        said = frame.said
+        if isinstance(said, SkippedLine):
             # It was told by its first bytes and queued as it came: that it is broken shows now.
-            head = line[:60]
-            text = f"a line of {len(line)} bytes could not be read: {head!r}"
-            error = RemoteProtocolError(text, frame=head)
+            text = f"a line of {said.size} bytes could not be read: {said.head[:60]!r}"
+            error = RemoteProtocolError(text, frame=said.head)
             self.fail(error)
-            raise another(error) from None
+            raise self._tell(error)
+        return said
+
+    def _tell(self, failure: ClaudeTrioError) -> ClaudeTrioError:
+        told = another(failure)
+        self._told.append(told)
+        return told
 
     async def _wait_for_more(self) -> None:
         if self._read_by is not None:
@@ -298,7 +319,7 @@ class Turn:
         await trio.lowlevel.checkpoint_if_cancelled()
         while not self._buffer:
             if self._failure is not None:
-                raise another(self._failure)
+                raise self._tell(self._failure)
             if self._over:
                 return False
             await self._wait_for_more()
@@ -309,9 +330,9 @@ class Turn:
         taken = self._buffer.popleft()
         if isinstance(taken, bytes):
             self._buffered -= len(taken)
-            return self._decode(taken)
+            return self._read(Frame(taken))
         self._buffered -= len(taken.line)
-        return taken.message
+        return self._read(taken)
 
     def take_all(self) -> list[Message]:
         """Take the messages that are there."""
@@ -339,7 +360,7 @@ class Turn:
         while not self._over and self._failure is None:
             await self._changed.park()
         if self._failure is not None:
-            raise another(self._failure)
+            raise self._tell(self._failure)
 
     def _drop_unread(self) -> None:
         if self._leaving and not self._members:

@@ -92,7 +92,7 @@ def shown(events: list[Event]) -> list[object]:
     for event in events:
         if isinstance(event, Conversation):
             turn = event.turn is not None
-            found += [(turn, frame.message) for frame in event.frames]
+            found += [(turn, frame.said) for frame in event.frames]
         elif isinstance(event, TurnEnded):
             found.append(("ended", event.turn.prompt.uuid))
         else:

@@ -103,6 +103,8 @@ class Link:
     keep_daemons: bool
     interrupted: Callable[[bool], None]
     """Told of each interrupt, right after it was written, and whether it spares the agents."""
+    runs_servers: bool = False
+    """Whether the CLI may have been told to start programs before any prompt."""
     sink: Sink | None = attrs.field(default=None, init=False)
     startup: list[Message] = attrs.field(factory=list, init=False)
     """The frames that came before `initialize` was answered."""
@@ -126,7 +128,8 @@ class Link:
     _settled: bool = attrs.field(default=False, init=False)
     _at_eof: bool = attrs.field(default=False, init=False)
     _prompt_line: bytes = attrs.field(default=b"", init=False)
-    _began_at: float = attrs.field(default=-math.inf, init=False)
+    _spoke_at: float = attrs.field(default=-math.inf, init=False)
+    """When the CLI was last given something to go on with: a prompt, or an answer."""
 
     def __attrs_post_init__(self) -> None:
         self.writer = Writer(
@@ -271,8 +274,13 @@ class Link:
                     self._skipped(line)
                 case Send(data):
                     self.writer.send(data)
-        self._rearm()
-        self._wake()
+        self._fed(events)
+
+    def _fed(self, events: Sequence[Event]) -> None:
+        # What is only passed on brings nothing forward, and nobody waits for it at `changed`.
+        if not events or not all(_is_passed_on(event) for event in events):
+            self._rearm()
+            self._wake()
 
     def _conversation(self, part: Conversation) -> None:
         if not self.opened:
@@ -292,7 +300,9 @@ class Link:
             self.sink.fail(RemoteProtocolError(text, frame=line.head))
 
     def _starting_up(self, part: Conversation) -> None:
-        for message in [frame.message for frame in part.frames]:
+        for message in [frame.said for frame in part.frames]:
+            if isinstance(message, SkippedLine):
+                continue
             self.startup.append(message)
             if isinstance(message, ResultMessage):
                 # The CLI has given up, and will never answer `initialize`.
@@ -320,9 +330,10 @@ class Link:
     @property
     def silent_at(self) -> float:
         """When the running turn has been silent for too long; infinity if it may be silent."""
-        if self.sink is None or self.connection.asked:
+        sink = self.sink
+        if sink is None or sink.own.cancelled is not None or self.connection.asked:
             return math.inf
-        return max(self.connection.gate.heard_at, self._began_at) + self.timeouts.silence
+        return max(self.connection.gate.heard_at, self._spoke_at) + self.timeouts.silence
 
     def fail_silent(self, now: float) -> None:
         """The running turn has given no sign of life for too long."""
@@ -345,22 +356,30 @@ class Link:
             self.check_open()
         request_id, data = self.connection.send_request(subtype, **fields)
         self.writer.send(data)
+        # Whatever is asked of an open session may start a server: `mcp_set_servers` does.
+        self.runs_servers = self.runs_servers or self.opened
         return await self.answer_to(
             request_id,
             subtype,
             self.timeouts.initialize if subtype == "initialize" else self.timeouts.control,
+            data,
         )
 
     async def answer_to(
-        self, request_id: str, subtype: str, seconds: float
+        self, request_id: str, subtype: str, seconds: float, line: bytes | None = None
     ) -> Mapping[str, object]:
-        """Wait for the answer to a request that was sent."""
+        """Wait for the answer to a request that was sent as ``line``.
+
+        Without a line it cannot be withdrawn: the ledger reads an interrupt's answer, whoever
+        waits for it.
+        """
 
         def give_up() -> None:
-            self._write(self.connection.withdraw_request(request_id))
+            withdrawal = self.connection.withdraw_request(request_id)
+            if line is not None and not self.writer.take_back(line):
+                self._write(withdrawal)
 
-        # The ledger reads an interrupt's answer, whoever waits for it.
-        given_up = None if subtype == "interrupt" else give_up
+        given_up = None if line is None else give_up
         return await self._answers.wait(request_id, subtype, seconds, given_up)
 
     # -- turns
@@ -395,7 +414,7 @@ class Link:
         own, data = self.connection.send_prompt(content, uuid, hold_open=hold_open)
         self.sink = sink(own)
         self._context = contextvars.copy_context()
-        self._prompt_line, self._began_at = data, trio.current_time()
+        self._prompt_line, self._spoke_at = data, trio.current_time()
         self.writer.send(data)
         self._rearm()
 
@@ -412,9 +431,11 @@ class Link:
             cancel_queued=True, spare_agents=spare_agents
         )
         self.writer.send(data)
-        if self.state is State.CANCELLING and self.sink is not None:
-            now = trio.current_time()
+        now = trio.current_time()
+        if self.state is State.CANCELLING:
             self.alarms.backstop_at = min(self.alarms.backstop_at, now + self.timeouts.interrupt)
+        if self.sink is not None:
+            # Also where the interrupt alone has ended the turn: its agents were spared.
             self._cancelling(self.sink, now)
         self.callbacks.cancel_all(spare_agents=spare_agents)
         self.interrupted(spare_agents)
@@ -442,11 +463,19 @@ class Link:
 
     def answer(self, request_id: str, response: Mapping[str, object]) -> bool:
         """Answer a request of the CLI; return whether it waited for that."""
-        return self._write(self.connection.answer(request_id, response))
+        return self._reply(self.connection.answer(request_id, response))
 
     def refuse(self, request_id: str, error: str) -> bool:
         """Answer a request of the CLI with an error; return whether it waited for that."""
-        return self._write(self.connection.refuse(request_id, error))
+        return self._reply(self.connection.refuse(request_id, error))
+
+    def _reply(self, line: bytes | None) -> bool:
+        if not self._write(line):
+            return False
+        # What the CLI was waiting for is there: from now on its silence counts.
+        self._spoke_at = trio.current_time()
+        self._rearm()
+        return True
 
     def _write(self, line: bytes | None) -> bool:
         if line is None:
@@ -459,3 +488,7 @@ class Link:
             self.sink.fail(error)
         else:
             self.request_close(ExitCause.CALLBACK, error)
+
+
+def _is_passed_on(event: Event) -> bool:
+    return isinstance(event, Conversation) and event.message is None

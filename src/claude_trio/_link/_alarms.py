@@ -30,6 +30,8 @@ class Alarms:
     @property
     def due_at(self) -> float:
         """When the next one is due."""
+        if not self._graces:
+            return self.backstop_at  # It is asked at every read.
         return min([self.backstop_at, *[at for at, _ in self._graces]])
 
     def add_grace(self, at: float, end: Callable[[], None]) -> None:

@@ -78,7 +78,7 @@ class Callbacks:
             message = f"{what} from inside a callback would wait for the callback itself"
             raise LocalProtocolError(message)
 
-    async def _call(self, callback: Callback) -> None:
+    async def _call(self, callback: Callback) -> None:  # noqa: ASYNC910  A task of its own.
         request = callback.request
         task = trio.lowlevel.current_task()
         self._tasks.add(task)

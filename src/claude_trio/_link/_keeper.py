@@ -25,10 +25,13 @@ async def keep(link: Link) -> ExitStatus:
     last_words = link.last_words()
     link.settle()
     code, by_eof = await _end_the_process(link, last_words)
-    # What daemonised itself is the only thing that a CLI leaves which ends in good order.
-    spared = by_eof and link.keep_daemons
-    prompted = bool(link.connection.gate.ledger.prompts)
-    group_gone = await link.transport.aclose(sweep=(prompted or not by_eof) and not spared)
+    # What daemonised itself is the only thing that a CLI leaves which ends in good order; one that
+    # was killed, by whomever, has ended nothing of what it started.
+    orderly = by_eof and link.cause is ExitCause.CLOSED and code is not None and code >= 0
+    spared = orderly and link.keep_daemons
+    # Before the first prompt only servers and hooks run, and hooks say so.
+    ran = bool(link.connection.gate.ledger.prompts or link.startup or link.runs_servers)
+    group_gone = await link.transport.aclose(sweep=(ran or not orderly) and not spared)
     # A CLI whose last result was an error exits with 1 all the same.
     well = code == 0 or (code == 1 and link.last_result_failed) or link.cause is ExitCause.CLOSED
     return ExitStatus(
@@ -41,7 +44,7 @@ async def keep(link: Link) -> ExitStatus:
     )
 
 
-async def _wait_for_the_end(link: Link) -> None:
+async def _wait_for_the_end(link: Link) -> None:  # noqa: ASYNC910  The end may be there.
     alarms = link.alarms
     while not link.close_requested.is_set():
         alarms.poked = trio.Event()
@@ -81,4 +84,4 @@ async def _end_the_process(link: Link, last_words: bytes | None) -> tuple[int | 
             act()
         with trio.move_on_after(seconds):
             return await transport.wait_exit(), act is None
-    return None, False
+    return None, False  # noqa: ASYNC910  Each rung has waited.

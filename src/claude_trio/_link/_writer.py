@@ -35,11 +35,9 @@ class Writer:
     """Called when a line that waited has gone out."""
     _waiting: deque[bytes] = attrs.field(factory=deque, init=False)
     _running: bool = attrs.field(default=False, init=False)
-    _scope: trio.CancelScope = attrs.field(init=False)
+    _scope: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
+    """The running task's."""
     _broken: bool = attrs.field(default=False, init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self._scope = trio.CancelScope(shield=True)
 
     def __len__(self) -> int:
         """Count the lines that wait."""
@@ -63,6 +61,7 @@ class Writer:
         self._waiting.append(line)
         if not self._running:
             self._running = True
+            self._scope = trio.CancelScope(shield=True)
             self.nursery.start_soon(self._run)
 
     def take_back(self, line: bytes) -> bool:
@@ -89,7 +88,7 @@ class Writer:
             return None
 
     @enable_ki_protection
-    async def _run(self) -> None:
+    async def _run(self) -> None:  # noqa: ASYNC910  A task of its own.
         progress = trio.current_time()
         with self._scope:
             while self._waiting:
@@ -105,7 +104,7 @@ class Writer:
                     self._written(line, written)
         self._running = False
 
-    async def _wait_writable(self) -> None:
+    async def _wait_writable(self) -> None:  # noqa: ASYNC910  It may be broken already.
         try:
             await self.transport.wait_writable()
         except (trio.BrokenResourceError, trio.ClosedResourceError):

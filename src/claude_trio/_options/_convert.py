@@ -9,7 +9,6 @@ What is kept belongs to the options alone: sequences become tuples, mappings are
 from __future__ import annotations
 
 import enum
-import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol, TypeAlias, cast
 from uuid import UUID
@@ -139,6 +138,8 @@ def to_json(value: object) -> str:
       TypeError: if JSON has no such value.
       ValueError: if it has no such number, or the value contains itself.
     """
+    import json  # noqa: PLC0415  Few options need it, and it takes a while to import.
+
     return json.dumps(
         value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_unwrap
     )
@@ -148,6 +149,8 @@ def json_mapping(value: Mapping[str, object] | None) -> Mapping[str, object] | N
     """Copy a JSON object to its depths."""
     if not isinstance(value, Mapping):
         return value
+    import json  # noqa: PLC0415  As above.
+
     try:
         return cast("dict[str, object]", json.loads(to_json(value)))
     except (TypeError, ValueError, RecursionError):

@@ -25,6 +25,7 @@ from claude_trio._protocol._control import (
 from claude_trio._protocol._events import (
     Conversation,
     Event,
+    Frame,
     RequestAnswered,
     RequestReceived,
     RequestWithdrawn,
@@ -144,7 +145,7 @@ class Connection:
         hot: list[bytes] = []
         for line in lines:
             # Nearly every line ends here: no call but this one, and no object made.
-            if line.__class__ is bytes and line.startswith(_CONVERSATION):
+            if isinstance(line, bytes) and line.startswith(_CONVERSATION):
                 hot.append(line)
                 continue
             if hot:
@@ -322,7 +323,8 @@ class Connection:
     @property
     def last_frames(self) -> list[Mapping[str, object]]:
         """The last frames that came, for error reports."""
-        return [decode(line).raw for line in self._last]
+        said = [Frame(line).said for line in self._last]
+        return [message.raw for message in said if not isinstance(message, SkippedLine)]
 
 
 # What each kind of frame does to the gate.  A kind that does not stand here changes no state.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias, final
 
 import attrs
 
+from claude_trio._ndjson import HEAD
 from claude_trio.messages import Message, SkippedLine, decode
 
 if TYPE_CHECKING:
@@ -31,14 +32,17 @@ class Frame:
     """One frame, shared by all who get it; decoded once, when first taken."""
 
     line: bytes
-    _message: Message | None = None
+    _said: Message | SkippedLine | None = None
 
     @property
-    def message(self) -> Message:
-        """What the frame says."""
-        if self._message is None:
-            self._message = decode(self.line)
-        return self._message
+    def said(self) -> Message | SkippedLine:
+        """What the frame says; where it is broken behind its first bytes, that it was lost."""
+        if self._said is None:
+            try:
+                self._said = decode(self.line)
+            except ValueError:
+                self._said = SkippedLine(size=len(self.line), head=self.line[:HEAD])
+        return self._said
 
 
 @final

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, final
 
 import attrs
 
-from claude_trio._errors import LocalProtocolError
 from claude_trio._protocol._ledger import Ledger, Prompt, RunResult, Standing
 from claude_trio._protocol._tasks import Task, Tasks
 from claude_trio._protocol._turns import Input, State, TurnMachine
@@ -140,9 +139,7 @@ class Gate:
         return True
 
     def _running(self) -> OwnTurn:
-        if self.turn is None:
-            msg = "no turn runs"
-            raise LocalProtocolError(msg)
+        assert self.turn is not None  # noqa: S101  The machine's move was legal: a turn runs.
         return self.turn
 
     # -- what the CLI says

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, cast, final
 
 import attrs
 
@@ -54,5 +54,9 @@ def _since_last(message: ResultMessage) -> float | None:
     usage = message.model_usage_since_last_result
     if not usage:
         return None
-    costs = [one.get("costUSD") for one in usage.values() if isinstance(one, dict)]
-    return sum(cost for cost in costs if isinstance(cost, (int, float)))
+    return sum(_cost(one) for one in usage.values())
+
+
+def _cost(usage: object) -> float:
+    cost = cast("dict[str, object]", usage).get("costUSD") if isinstance(usage, dict) else None
+    return cost if isinstance(cost, int | float) else 0

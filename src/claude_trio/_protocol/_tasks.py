@@ -186,6 +186,8 @@ class Tasks:
         Args:
           quiet_since: Since when no run goes on; infinity while one does.
         """
+        if not self.live and not self._owed:
+            return math.inf  # It is asked at every read.
         ended = min(
             (t.ended_at for t in self.live.values() if t.ended_at is not None), default=math.inf
         )

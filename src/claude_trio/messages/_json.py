@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Final
 
 import msgspec
@@ -43,6 +42,8 @@ def _begins_object(line: bytes | str) -> bool:
 
 
 def _parse_slowly(line: bytes | str) -> dict[str, object]:
+    import json  # noqa: PLC0415  Hardly any program ever needs it, and it takes a while to import.
+
     text = line.decode() if isinstance(line, bytes) else line
     try:
         parsed: object = json.loads(text.removeprefix("\ufeff"))

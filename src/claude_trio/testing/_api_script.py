@@ -41,7 +41,7 @@ class ScriptExhausted(ClaudeTrioError):
         super().__init__(
             f"the script ran out of replies: {'; '.join(_describe(each) for each in requests)}"
         )
-        self.requests = tuple(requests)
+        self.requests: tuple[ApiRequest, ...] = tuple(requests)
 
 
 @final

@@ -17,11 +17,18 @@ _EXIT_KILL = -9
 
 
 @final
-@attrs.define(eq=False)
+@attrs.define(eq=False, kw_only=True)
 class FakeTransport:
     """What a `FakeClaude` hands out; a `Transport` without a process, a file or real time."""
 
-    _deaf_to_term: bool
+    deaf_to_term: bool = False
+    holds_stdout: bool = False
+    """Whether stdout stays open after the exit, as when a grandchild has it."""
+    pipe: int | None = None
+    """How many bytes stdin holds that were not read yet; without it, any number."""
+    piece: int | None = None
+    """How many bytes the host gets at a time; without it, all that are there."""
+    stderr_tail: str = ""
     _stdin: bytearray = attrs.field(factory=bytearray, init=False)
     _stdout: bytearray = attrs.field(factory=bytearray, init=False)
     _changed: trio.lowlevel.ParkingLot = attrs.field(factory=trio.lowlevel.ParkingLot, init=False)
@@ -29,9 +36,9 @@ class FakeTransport:
     _code: int | None = attrs.field(default=None, init=False)
     _stdin_closed: bool = attrs.field(default=False, init=False)
     _stdout_closed: bool = attrs.field(default=False, init=False)
+    _reading: bool = attrs.field(default=True, init=False)
     _closed: bool = attrs.field(default=False, init=False)
     _on_exit: Callable[[], None] | None = attrs.field(default=None, init=False)
-    stderr_tail: str = attrs.field(default="", init=False)
     pid: None = attrs.field(default=None, init=False)
 
     # -- the host's side
@@ -49,23 +56,32 @@ class FakeTransport:
             raise trio.ClosedResourceError
         if not self._stdout and not self._stdout_closed:
             raise trio.WouldBlock
-        data = bytes(self._stdout)
-        self._stdout.clear()
+        data = bytes(self._stdout[: self.piece])
+        del self._stdout[: self.piece]
         return data
 
     def send_nowait(self, data: bytes) -> int:
-        """Write to stdin, which takes everything."""
+        """Write to stdin as much as it has room for."""
         if self._stdin_closed or self._closed:
             raise trio.ClosedResourceError
         if self._code is not None:
             raise trio.BrokenResourceError
-        self._stdin += data
+        taken = data[: self._room]
+        self._stdin += taken
         self._changed.unpark_all()
-        return len(data)
+        return len(taken)
+
+    @property
+    def _room(self) -> int | None:
+        return None if self.pipe is None else max(0, self.pipe - len(self._stdin))
 
     async def wait_writable(self) -> None:
-        """Return at once: stdin takes everything."""
+        """Wait until stdin has room, or takes nothing any more."""
         await trio.lowlevel.checkpoint()
+        while self._room == 0 and self._code is None:
+            if self._stdin_closed or self._closed:
+                raise trio.ClosedResourceError
+            await self._changed.park()
 
     def close_stdin(self) -> None:
         """Close stdin."""
@@ -74,7 +90,7 @@ class FakeTransport:
 
     def terminate(self) -> None:
         """End the fake, unless it is deaf to that."""
-        if not self._deaf_to_term:
+        if not self.deaf_to_term:
             self.exit(_EXIT_TERM)
 
     def kill(self) -> None:
@@ -97,30 +113,43 @@ class FakeTransport:
     # -- the fake's side
 
     def write(self, data: bytes) -> None:
-        """Write to stdout."""
-        self._stdout += data
-        self._changed.unpark_all()
+        """Write to stdout; where it is closed, or after the exit, nobody gets it."""
+        if not self._stdout_closed and self._code is None:
+            self._stdout += data
+            self._changed.unpark_all()
 
     def close_stdout(self) -> None:
         """End stdout."""
         self._stdout_closed = True
         self._changed.unpark_all()
 
+    def read_stdin(self, reading: bool) -> None:  # noqa: FBT001  It is a switch.
+        """Go on reading stdin, or stop."""
+        self._reading = reading
+        self._changed.unpark_all()
+
     async def read_line(self) -> bytes | None:
         """Wait for a whole line of stdin; None at its end."""
-        while b"\n" not in self._stdin:
-            if self._stdin_closed:
+        line = bytearray()
+        while not line.endswith(b"\n"):
+            end = self._stdin.find(b"\n") + 1 or len(self._stdin)
+            if self._reading and end:
+                line += self._stdin[:end]
+                del self._stdin[:end]
+                self._changed.unpark_all()
+            elif self._stdin_closed and self._reading:
                 return None
-            await self._changed.park()
-        line, _, rest = bytes(self._stdin).partition(b"\n")
-        self._stdin[:] = rest
-        return line
+            else:
+                await self._changed.park()
+        return bytes(line)
 
     def exit(self, code: int) -> None:
         """Exit; the first code counts."""
         if self._code is None:
             self._code = code
-            self.close_stdout()
+            if not self.holds_stdout:
+                self.close_stdout()
+            self._changed.unpark_all()
             self._exited.set()
             if self._on_exit is not None:
                 self._on_exit()
