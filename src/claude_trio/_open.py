@@ -240,10 +240,10 @@ class _Opening:
         """End the session, and wait until nothing of it is left."""
         self.link.request_close(ExitCause.CLOSED)
         with trio.CancelScope(shield=True):
-            if self.running:
-                await self.gone.wait()
-            elif not self.link.closed.is_set():
-                await self._keep()
+            if not self.running and not self.gone.is_set():
+                await self._keep()  # The nursery took no task.
+                self.gone.set()
+            await self.gone.wait()
 
     async def _run(self, work: Callable[[], Awaitable[None]]) -> None:
         try:

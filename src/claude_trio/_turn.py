@@ -31,6 +31,7 @@ from claude_trio.messages import (
     ResultMessage,
     SkippedLine,
     StreamEvent,
+    decode,
 )
 
 if TYPE_CHECKING:
@@ -202,7 +203,7 @@ class Turn:
         task = functools.partial(fn, *args)
         self._nursery.start_soon(self._run_member, scope, task, name=fn if name is None else name)
 
-    async def _run_member(
+    async def _run_member(  # noqa: ASYNC910  A task of its own.
         self, scope: trio.CancelScope, task: Callable[[], Awaitable[object]]
     ) -> None:
         with scope:
@@ -330,9 +331,15 @@ class Turn:
         taken = self._buffer.popleft()
         if isinstance(taken, bytes):
             self._buffered -= len(taken)
-            return self._read(Frame(taken))
-        self._buffered -= len(taken.line)
-        return self._read(taken)
+            # Nearly every message ends here, with no other object made.
+            try:
+                return decode(taken)
+            except ValueError:
+                frame = Frame(taken)
+        else:
+            self._buffered -= len(taken.line)
+            frame = taken
+        return self._read(frame)
 
     def take_all(self) -> list[Message]:
         """Take the messages that are there."""

@@ -233,6 +233,7 @@ class Run:
         prompt = str(call.input.get("prompt", ""))
         if background:
             self._nursery.start_soon(self._agent, task, scope, prompt)
+            await trio.lowlevel.checkpoint()
             return f"Async agent launched successfully. agentId: {task.id}"
         self.frames.user(Speaker(task), {"type": "text", "text": prompt})
         await self._agent(task, scope, prompt)
@@ -272,7 +273,7 @@ class Run:
     def _list_tasks(self) -> None:
         self.frames.tasks([task for task, _ in self._tasks.values() if task.backgrounded])
 
-    async def _agent(self, task: Background, scope: trio.CancelScope, prompt: str) -> None:
+    async def _agent(self, task: Background, scope: trio.CancelScope, prompt: str) -> None:  # noqa: ASYNC910
         speaker = Speaker(task)
         talk = Talk(self, speaker, self._agent_reply(prompt))
         with scope:
@@ -322,7 +323,7 @@ async def _ending(talk: Talk, told: str) -> dict[str, object]:
         # The real one tries again first, and ends with the same frames.
         text, failed, status = str(exc), True, exc.status
         talk.fail(text)
-    return {
+    return {  # noqa: ASYNC910  The script failed before it waited.
         "subtype": "success",
         "is_error": failed,
         "result": text,

@@ -125,7 +125,7 @@ class Talk:
                     raise ApiFailedError("API Error: the connection was reset", None)
         said, self._partial = self._partial, ""
         self._finish(message_id, said, calls)
-        return said, calls
+        return said, calls  # noqa: ASYNC910  It is said at once.
 
     def _delta(self, message_id: str, text: str) -> None:
         if not self._partial:
@@ -175,7 +175,7 @@ class Talk:
     ) -> tuple[Mapping[str, object] | None, str]:
         """Return what the tool is to be called with, or None and the reason."""
         if not self._office.asks(call.name):
-            return call.input, ""
+            return call.input, ""  # noqa: ASYNC910  Nobody is asked.
         envelope = await self._office.ask(self._speaker, call_id, call)
         body = envelope.get("response")
         decision: Mapping[str, object] = body if isinstance(body, dict) else {}
@@ -186,6 +186,6 @@ class Talk:
 
     async def _run(self, call_id: str, name: str, use: Mapping[str, object]) -> str:
         if use.get("run_in_background"):
-            return self._office.start_shell(self._speaker, call_id, use)
+            return self._office.start_shell(self._speaker, call_id, use)  # noqa: ASYNC910  It returns at once.
         await trio.sleep(seconds_of(use))
         return self._office.run_tool(name, use)

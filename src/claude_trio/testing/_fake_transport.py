@@ -138,10 +138,10 @@ class FakeTransport:
                 del self._stdin[:end]
                 self._changed.unpark_all()
             elif self._stdin_closed and self._reading:
-                return None
+                return None  # noqa: ASYNC910  Its end is there.
             else:
                 await self._changed.park()
-        return bytes(line)
+        return bytes(line)  # noqa: ASYNC910  The line is there.
 
     def exit(self, code: int) -> None:
         """Exit; the first code counts."""
