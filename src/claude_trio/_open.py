@@ -256,7 +256,7 @@ class _Opening:
     async def _keep(self) -> None:
         with trio.CancelScope(shield=True):
             try:
-                self.link.status = await keep(self.link)
+                await keep(self.link)
             finally:
                 self.link.settle()
                 self.reading.cancel()

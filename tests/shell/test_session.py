@@ -469,6 +469,8 @@ async def test_a_cli_that_dies_in_mid_turn_tells_everybody_why(autojump_clock: M
         with pytest.raises(ProcessExited) as caught:
             await session.prompt("go")
         assert caught.value.returncode == 7
+        assert session.exit_status.returncode == 7
+        assert session.exit_status.state is ExitState.FAILED
         with pytest.raises(SessionClosed) as later:
             await session.prompt("again")
         assert isinstance(later.value.__cause__, ProcessExited)

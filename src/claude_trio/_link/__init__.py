@@ -111,6 +111,7 @@ class Link:
     opened: bool = attrs.field(default=False, init=False)
     server_info: Mapping[str, object] = attrs.field(factory=dict, init=False)
     """The answer to `initialize`."""
+    returncode: int | None = attrs.field(default=None, init=False)
     status: ExitStatus = attrs.field(factory=ExitStatus, init=False)
     cause: ExitCause | None = attrs.field(default=None, init=False)
     error: ClaudeTrioError | None = attrs.field(default=None, init=False)
@@ -239,6 +240,7 @@ class Link:
             while data := self.transport.receive_nowait():
                 self._read(data)
         self._eof()
+        self.returncode = code
         how = f"was killed by signal {-code}" if code < 0 else f"exited with code {code}"
         cause = ExitCause.KILLED if code < 0 else ExitCause.EXITED
         self.request_close(cause, self.exited_error(f"the CLI {how}", code))

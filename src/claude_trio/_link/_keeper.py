@@ -16,13 +16,16 @@ if TYPE_CHECKING:
 __all__ = ["keep"]
 
 
-async def keep(link: Link) -> ExitStatus:
+async def keep(link: Link) -> None:
     """Wait until the session is to end, then end it: settle the waiters, run the ladder.
 
     Runs shielded, and ends in bounded time once the end was asked for.
     """
     await _wait_for_the_end(link)
     last_words = link.last_words()
+    if link.returncode is not None:
+        # Whoever hears of the exit now can look at it, although the rest is still being ended.
+        link.status = _status(link, link.returncode, group_gone=None)
     link.settle()
     code, by_eof = await _end_the_process(link, last_words)
     # What daemonised itself is the only thing that a CLI leaves which ends in good order; one that
@@ -32,8 +35,13 @@ async def keep(link: Link) -> ExitStatus:
     # Before the first prompt only servers and hooks run, and hooks say so.
     ran = bool(link.connection.gate.ledger.prompts or link.startup or link.runs_servers)
     group_gone = await link.transport.aclose(sweep=(ran or not orderly) and not spared)
+    link.status = _status(link, code, group_gone=group_gone)
+
+
+def _status(link: Link, code: int | None, *, group_gone: bool | None) -> ExitStatus:
     # A CLI whose last result was an error exits with 1 all the same.
-    well = code == 0 or (code == 1 and link.last_result_failed) or link.cause is ExitCause.CLOSED
+    good = code == 0 or (code == 1 and link.last_result_failed)
+    well = link.cause is ExitCause.CLOSED or (link.cause is ExitCause.EXITED and good)
     return ExitStatus(
         state=ExitState.COMPLETED if well else ExitState.FAILED,
         cause=link.cause,
