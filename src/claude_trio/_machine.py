@@ -33,6 +33,7 @@ async def written(arguments: Sequence[str | FileArgument]) -> AsyncIterator[tupl
     if all(isinstance(argument, str) for argument in arguments):
         yield tuple(argument for argument in arguments if isinstance(argument, str))
         return
+    folder, texts = "", tuple[str, ...]()
     with trio.CancelScope(shield=True):
         folder, texts = await trio.to_thread.run_sync(_write, tuple(arguments))
     try:

@@ -83,6 +83,7 @@ class Callbacks:
         task = trio.lowlevel.current_task()
         self._tasks.add(task)
         error = "no decision was made"
+        response: Mapping[str, object] | None = None
         try:
             try:
                 with callback.scope:

@@ -336,7 +336,7 @@ def _take(connection: Connection, message: Message, now: float) -> OwnTurn | Non
             return _take_result(gate, message, now)
         case InitMessage():
             connection.session_id = message.session_id or connection.session_id
-            gate.init(speaks_lifecycle="msg_lifecycle_v1" in message.capabilities)
+            gate.init()
         case CommandLifecycle():
             scheduled = message.wakeup_source is not None
             gate.lifecycle(message.command_uuid, message.state or "", scheduled=scheduled)

@@ -227,7 +227,7 @@ class Frames:
         self, speaker: Speaker, request_id: str, call_id: str, name: str, use: Mapping[str, object]
     ) -> None:
         """Ask for the permission to use a tool."""
-        request = {
+        request: dict[str, object] = {
             "subtype": "can_use_tool",
             "tool_name": name,
             "display_name": name,

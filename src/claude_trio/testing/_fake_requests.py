@@ -47,7 +47,11 @@ def respond(
     frames, subtype = cli.frames, str(body.get("subtype"))
     match subtype:
         case "initialize":
-            info = {"commands": [], "claude_code_version": VERSION, "session_state": "idle"}
+            info: dict[str, object] = {
+                "commands": [],
+                "claude_code_version": VERSION,
+                "session_state": "idle",
+            }
             frames.answer(request_id, info)
         case "interrupt":
             spare, drop = body.get("spare_background_tasks"), body.get("cancel_queued")

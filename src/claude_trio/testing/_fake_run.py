@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, cast, final
 
 import attrs
 import trio
 
+from claude_trio._ndjson import object_or_empty
 from claude_trio.testing._fake_frames import Background, Frames, Speaker
 from claude_trio.testing._fake_requests import respond
 from claude_trio.testing._fake_talk import ApiFailedError, Talk, seconds_of
@@ -107,10 +108,12 @@ class Run:
                 self._tell_state()
                 self.frames.lifecycle(frame, "queued")
                 self._woken.set()
-            case {"type": "control_request", "request_id": str(request_id), "request": dict(body)}:
+            case {"type": "control_request", "request_id": str(request_id)}:
+                body = object_or_empty(frame.get("request"))
                 if body.get("subtype") not in self._fake.deaf_to:
                     respond(self, self._fake.answers, request_id, body)
-            case {"type": "control_response", "response": dict(envelope)}:
+            case {"type": "control_response"}:
+                envelope = object_or_empty(frame.get("response"))
                 question = self._asked.pop(str(envelope.get("request_id")), None)
                 if question is not None:
                     self._tell_state()
@@ -171,9 +174,10 @@ class Run:
             rested = False
 
     async def _turn(self, told: str, more: Mapping[str, object]) -> None:
+        ending: Mapping[str, object] = {}
+        talk = Talk(self, Speaker(), self._reply)
         with trio.CancelScope() as self._scope:
             self._begin()
-            talk = Talk(self, Speaker(), self._reply)
             ending = await _ending(talk, told)
         aborted = self._scope.cancelled_caught
         if aborted:
@@ -340,9 +344,9 @@ def _replies(script: Sequence[Reply] | Callable[[str], Reply]) -> Callable[[str]
 
 
 def _told(prompt: Mapping[str, object]) -> str:
-    message = prompt.get("message")
-    content = message.get("content") if isinstance(message, dict) else None
+    content = object_or_empty(prompt.get("message")).get("content")
     if isinstance(content, str):
         return content
-    blocks = content if isinstance(content, list) else []
-    return "\n".join(str(b["text"]) for b in blocks if isinstance(b, dict) and "text" in b)
+    blocks = cast("list[object]", content) if isinstance(content, list) else []
+    texts = [object_or_empty(block).get("text") for block in blocks]
+    return "\n".join(text for text in texts if isinstance(text, str))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol, final
 
 import trio
 
+from claude_trio._ndjson import object_or_empty
 from claude_trio.testing._replies import Cut, Failure, Hold, Pause, Reply, Text, Thinking, ToolCall
 
 if TYPE_CHECKING:
@@ -177,12 +178,10 @@ class Talk:
         if not self._office.asks(call.name):
             return call.input, ""  # noqa: ASYNC910  Nobody is asked.
         envelope = await self._office.ask(self._speaker, call_id, call)
-        body = envelope.get("response")
-        decision: Mapping[str, object] = body if isinstance(body, dict) else {}
+        decision = object_or_empty(envelope.get("response"))
         if decision.get("behavior") != "allow":
             return None, str(decision.get("message") or envelope.get("error"))
-        changed = decision.get("updatedInput")
-        return (changed if isinstance(changed, dict) else call.input), ""
+        return object_or_empty(decision.get("updatedInput")) or call.input, ""
 
     async def _run(self, call_id: str, name: str, use: Mapping[str, object]) -> str:
         if use.get("run_in_background"):
