@@ -108,6 +108,11 @@ class Turn:
 
     def ended(self) -> None:
         """The CLI's part is over."""
+        ordinal = self.own.prompt.result
+        if not self._results and ordinal is not None:
+            message = self._link.connection.recent_result(ordinal)
+            if message is not None:
+                self._take_result(message)
         self._over = True
         self._changed.unpark_all()
 

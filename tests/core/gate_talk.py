@@ -49,7 +49,7 @@ class Talk:
         self.state("running")
         for uuid in uuids:
             self.life(uuid, "queued", "started")
-        self.gate.init(speaks_lifecycle=self.lifecycle)
+        self.gate.init()
 
     def result(
         self, *uuids: str, origin: str | None = None, run_id: str | None = None

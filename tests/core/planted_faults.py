@@ -156,7 +156,7 @@ def lifecycle_keeps_doubt(self: Ledger, uuid: str, state: str, *, scheduled: boo
     one.maybe = doubt
 
 
-def init_for_all_to_come(self: Ledger, *, speaks_lifecycle: bool = False) -> None:
+def init_for_all_to_come(self: Ledger) -> None:
     self.run = _ledger._Run(1000, scheduled=False)
 
 

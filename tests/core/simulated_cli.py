@@ -221,8 +221,7 @@ class SimulatedCLI:
     def begin(self) -> None:
         assert self.run is not None
         self.run.begun = True
-        speaks = self.dialect.lifecycle
-        self._emit("init", lambda gate, _: gate.init(speaks_lifecycle=speaks))
+        self._emit("init", lambda gate, _: gate.init())
 
     def fold(self, choose: Choose) -> None:
         """Reach a tool boundary, and take in some of what waits."""

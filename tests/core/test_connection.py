@@ -159,6 +159,30 @@ def test_a_second_prompt_in_a_turn_is_impossible_and_changes_nothing() -> None:
     assert [type(e) for e in connection.receive_data(TURN, 0)][-1] is TurnEnded
 
 
+def test_a_cli_that_promises_lifecycle_and_sends_none_is_taken_by_order() -> None:
+    connection = make()
+    turn, _ = connection.send_prompt("hello", UUID)
+    connection.receive_data(init() + result(), 0)
+    assert turn.over
+    assert turn.prompt.fate is Fate.ANSWERED
+
+
+def test_a_result_that_answers_a_prompt_after_all_can_still_be_had() -> None:
+    connection = make()
+    connection.receive_data(init(), 0)
+    turn, _ = connection.send_prompt("hello", UUID)
+    folded_into = result(uuid="r1", origin={"kind": "task-notification"})
+    (event,) = connection.receive_data(folded_into, 0)
+    assert isinstance(event, Conversation)
+    assert event.turn is None
+    assert connection.tick(2) == [TurnEnded(turn)]
+    assert turn.prompt.result is not None
+    message = connection.recent_result(turn.prompt.result)
+    assert message is not None
+    assert message.uuid == "r1"
+    assert connection.recent_result(1000) is None
+
+
 def test_a_uuid_is_used_once() -> None:
     connection = make()
     connection.send_prompt("hello", UUID)

@@ -484,6 +484,7 @@ def test_a_cli_that_says_so_is_busy() -> None:
 
 def test_a_prompt_has_begun_when_the_cli_has_started_it() -> None:
     talk = Talk()
+    talk.life("an earlier one", "completed")
     talk.begin()
     talk.result(origin="task-notification")
     turn = talk.prompt()

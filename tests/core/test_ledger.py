@@ -20,7 +20,8 @@ def _ledger() -> Ledger:
 def _current() -> Ledger:
     """A ledger of a CLI that tells what becomes of prompts."""
     ledger = _ledger()
-    ledger.init(speaks_lifecycle=True)
+    ledger.lifecycle("some earlier prompt", "completed")
+    ledger.init()
     ledger.result(0)
     return ledger
 
@@ -469,7 +470,7 @@ def test_the_end_leaves_a_doubtful_answer_and_marks_it() -> None:
 uuids = st.sampled_from(["a", "b", "c", None])
 frames = st.one_of(
     st.tuples(st.just("write"), uuids),
-    st.tuples(st.just("init"), st.booleans()),
+    st.tuples(st.just("init")),
     st.tuples(
         st.just("lifecycle"),
         st.sampled_from("abcx"),
@@ -491,8 +492,8 @@ def _feed(ledger: Ledger, frame: tuple[object, ...], now: float) -> None:
     match frame:
         case ("write", None | str() as uuid):
             ledger.write(uuid)
-        case ("init", bool() as speaks):
-            ledger.init(speaks_lifecycle=speaks)
+        case ("init",):
+            ledger.init()
         case ("lifecycle", str() as uuid, str() as state, bool() as scheduled):
             ledger.lifecycle(uuid, state, scheduled=scheduled)
         case ("withdrawn", list() as named):

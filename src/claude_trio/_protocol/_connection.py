@@ -65,6 +65,7 @@ _CONVERSATION: Final = (b'{"type":"stream_event"', b'{"type":"assistant"', b'{"t
 
 _NOISE_KEPT: Final = 20
 _FRAMES_KEPT: Final = 5
+_RESULTS_KEPT: Final = 4
 
 
 @final
@@ -87,11 +88,13 @@ class Connection:
     session_id: str | None = None
     _outgoing: HostRequests = attrs.field(factory=HostRequests, init=False)
     _last: deque[bytes] = attrs.field(init=False)
+    _results: deque[ResultMessage] = attrs.field(init=False)
     _number: int = attrs.field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.noise = deque(maxlen=_NOISE_KEPT)
         self._last = deque(maxlen=_FRAMES_KEPT)
+        self._results = deque(maxlen=_RESULTS_KEPT)
 
     @classmethod
     def make(
@@ -220,6 +223,7 @@ class Connection:
         turn, before = self.gate.turn, self._turn()
         belongs = _take(self, message, now)
         if isinstance(message, ResultMessage):
+            self._results.append(message)
             yield Conversation(belongs, [line], message)
         else:
             yield Conversation(before or self._turn(), [line], message)
@@ -319,6 +323,15 @@ class Connection:
     def _next_number(self) -> int:
         self._number += 1
         return self._number
+
+    def recent_result(self, ordinal: int) -> ResultMessage | None:
+        """Give one of the last results by its ordinal.
+
+        A CLI that says nothing of its prompts (2.1.197) may fold one into a run that nobody asked
+        for; that the result of that run answers it shows only later.
+        """
+        first = self.gate.ledger.results - len(self._results)
+        return self._results[ordinal - first] if 0 <= ordinal - first < len(self._results) else None
 
     @property
     def last_frames(self) -> list[Mapping[str, object]]:

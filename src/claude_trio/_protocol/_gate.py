@@ -153,9 +153,9 @@ class Gate:
         """Something came: whatever is owed gives a sign of life."""
         self._heard_at = now
 
-    def init(self, *, speaks_lifecycle: bool = False) -> None:
+    def init(self) -> None:
         """A run begins."""
-        self.ledger.init(speaks_lifecycle=speaks_lifecycle)
+        self.ledger.init()
         self.tasks.run_began()
 
     def lifecycle(self, uuid: str, state: str, *, scheduled: bool = False) -> None:

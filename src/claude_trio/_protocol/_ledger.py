@@ -133,11 +133,10 @@ class Ledger:
         self._open.append(prompt)
         return prompt
 
-    def init(self, *, speaks_lifecycle: bool = False) -> None:
-        """A run begins; its frame may say that the CLI tells what becomes of prompts."""
+    def init(self) -> None:
+        """A run begins."""
         self.run = _Run(len(self.prompts) - 1, self._scheduled)
         self._scheduled = False
-        self.speaks_lifecycle = self.speaks_lifecycle or speaks_lifecycle
 
     def lifecycle(self, uuid: str, state: str, *, scheduled: bool = False) -> None:
         """The CLI tells how far a prompt has come."""
