@@ -141,6 +141,15 @@ def types_trio_typing(session: nox.Session) -> None:
     session.run("mypy", "--config-file=tests/typing/trio_typing.ini", program)
 
 
+@nox.session(default=False)
+def demo(session: nox.Session) -> None:
+    """Run the demo on the real ``claude``, which is fetched as for the tests."""
+    session.install(".")
+    code = "from tests.real_cli import real_cli; print(real_cli())"
+    found = session.run("python", "-c", code, silent=True)
+    session.run("claude-trio", "demo", env={"CLAUDE_CLI_PATH": str(found).strip()})
+
+
 @nox.session
 def docs(session: nox.Session) -> None:
     """Build the documentation; a warning or a dead reference is an error."""

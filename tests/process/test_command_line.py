@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -35,6 +36,21 @@ def environment(home: Path, **more: str) -> dict[str, str]:
     return {**kept, "PATH": "/usr/bin:/bin", "HOME": str(home), **more}
 
 
+def offline(home: Path) -> dict[str, str]:
+    """Give an environment in which the real CLI finds no API."""
+    return environment(
+        home,
+        CLAUDE_CLI_PATH=str(real_cli()),
+        ANTHROPIC_API_KEY="fake",
+        ANTHROPIC_BASE_URL="http://127.0.0.1:9",
+        CLAUDE_CODE_MAX_RETRIES="0",
+        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
+        DISABLE_AUTOUPDATER="1",
+        DISABLE_ERROR_REPORTING="1",
+        DISABLE_TELEMETRY="1",
+    )
+
+
 def run(*arguments: str, env: dict[str, str], **more: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "claude_trio", *arguments]
     return subprocess.run(  # type: ignore[call-overload,no-any-return]
@@ -47,7 +63,9 @@ def test_the_demo_runs_the_real_cli_where_there_is_one(tmp_path: Path) -> None:
     done = run("demo", env=environment(tmp_path, CLAUDE_CLI_PATH=str(real_cli())))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "real claude CLI, 2.1.332" in done.stdout
-    assert done.stdout.count("you: ") == 3
+    assert done.stdout.count("you: ") == 5
+    assert "[interrupted" in done.stdout
+    assert "it has 2 results" in done.stdout
     assert "may it use Write: yes" in done.stdout
     assert "Left running: nothing." in done.stdout
     assert done.stderr == ""
@@ -59,26 +77,38 @@ def test_the_demo_runs_a_fake_where_there_is_no_cli_and_says_so(tmp_path: Path) 
         done = run("demo", "--fake", env=environment(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "a fake in memory" in done.stdout
-    assert done.stdout.count("you: ") == 3
+    assert done.stdout.count("you: ") == 5
+    assert "[interrupted" in done.stdout
+    assert "it has 2 results" in done.stdout
     assert "Left running: nothing." in done.stdout
 
 
 @pytest.mark.real_cli
 def test_run_prints_the_answer_of_a_failing_api_and_fails(tmp_path: Path) -> None:
-    env = environment(
-        tmp_path,
-        CLAUDE_CLI_PATH=str(real_cli()),
-        ANTHROPIC_API_KEY="fake",
-        ANTHROPIC_BASE_URL="http://127.0.0.1:9",
-        CLAUDE_CODE_MAX_RETRIES="0",
-        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
-        DISABLE_AUTOUPDATER="1",
-        DISABLE_ERROR_REPORTING="1",
-        DISABLE_TELEMETRY="1",
-    )
+    env = offline(tmp_path)
     done = run("run", "hello", env=env, cwd=tmp_path)
     assert done.returncode == 1
     assert "the turn failed" in done.stderr
+
+
+@pytest.mark.real_cli
+def test_run_prints_json_lines_and_ends_with_its_own(tmp_path: Path) -> None:
+    done = run("run", "--json", "hello", env=offline(tmp_path), cwd=tmp_path)
+    assert done.returncode == 1
+    *messages, last = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {"assistant", "result"} <= {message["type"] for message in messages}
+    assert last["type"] == "claude_trio_result"
+    assert last["outcome"] == "failed"
+    assert last["session_id"] == messages[-1]["session_id"]
+
+
+def test_json_says_also_that_nothing_was_started(tmp_path: Path) -> None:
+    env = environment(tmp_path, CLAUDE_CLI_PATH=str(tmp_path / "claude"))
+    done = run("run", "--json", "hello", env=env)
+    assert done.returncode == 3
+    (last,) = [json.loads(line) for line in done.stdout.splitlines()]
+    assert last["type"] == "claude_trio_result"
+    assert str(tmp_path / "claude") in last["error"]
 
 
 def test_run_without_a_cli_says_where_it_looked(tmp_path: Path) -> None:

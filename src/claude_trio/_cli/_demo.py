@@ -100,7 +100,7 @@ async def _with_fake(folder: str) -> int:
         written.append(arguments)
         return "File created successfully"
 
-    fake = FakeClaude(_script(folder), run_tool=run_tool)
+    fake = FakeClaude(_script(folder), run_tool=run_tool, agents=_AGENTS)
     async with open_session(
         None, SessionOptions(cwd=folder), on_permission=_guard, launch=fake.launch
     ) as session:
