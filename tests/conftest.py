@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from typing import Final
 
 from hypothesis import HealthCheck, settings
@@ -17,3 +18,8 @@ PATIENT: Final = settings(
 settings.register_profile("ci", PATIENT, derandomize=True, database=None)
 settings.register_profile("dev", PATIENT)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+# Who starts the tests in the background may have them ignore Ctrl-C, and their children would
+# inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
