@@ -12,6 +12,7 @@ import attrs
 import trio
 
 from claude_trio._exit import ExitCause, ExitStatus
+from claude_trio._flow import TurnFlow
 from claude_trio._protocol._turns import State
 from claude_trio._subscribers import Lag, Subscription
 from claude_trio._turn import Turn
@@ -140,9 +141,9 @@ class Session:
           A checkpoint.  If cancelled, the prompt was sent whole or not at all; a turn that it
           started is interrupted without waiting for the CLI, and the session stays usable.
         """
-        async with self._turn(content, hold_open=hold_open, keeps=False) as turn:
-            await turn.wait_over()
-        return turn.outcome(check=check)
+        async with self._flow(content, hold_open=hold_open, keeps=False) as flow:
+            await flow.wait_over()
+        return flow.outcome(check=check)
 
     @asynccontextmanager
     async def turn(
@@ -173,31 +174,31 @@ class Session:
         Cancellation:
           Entering and leaving are checkpoints.  If entering is cancelled, nothing was sent.
         """
-        async with self._turn(content, hold_open=hold_open, keeps=True) as turn, turn.block():
-            yield turn
-        turn.outcome(check=check)
+        async with self._flow(content, hold_open=hold_open, keeps=True) as flow, flow.block():
+            yield Turn(flow)
+        flow.outcome(check=check)
 
     @asynccontextmanager
-    async def _turn(
+    async def _flow(
         self, content: PromptContent, *, hold_open: bool, keeps: bool
-    ) -> AsyncIterator[Turn]:
+    ) -> AsyncIterator[TurnFlow]:
         self._link.callbacks.check_not_inside("a turn")
         _check_content(content)
         prompt_id = str(uuid.uuid4())
-        turns: list[Turn] = []
+        flows: list[TurnFlow] = []
 
-        def make(own: OwnTurn) -> Turn:
-            turns.append(Turn(prompt_id, own, self._link, self._spending, keeps))
-            return turns[0]
+        def make(own: OwnTurn) -> TurnFlow:
+            flows.append(TurnFlow(prompt_id, own, self._link, self._spending, keeps))
+            return flows[0]
 
         await self._link.begin(content, prompt_id, make, hold_open=hold_open)
         try:
-            yield turns[0]
+            yield flows[0]
         except BaseException as exc:
-            failure = turns[0].failure
+            failure = flows[0].failure
             if failure is not None and type(exc) is not type(failure):
                 exc.add_note(f"The turn failed as well: {failure!r}")
-            turns[0].cancel()
+            flows[0].cancel()
             raise
 
     async def interrupt(self, *, spare_agents: bool = False) -> InterruptReceipt:

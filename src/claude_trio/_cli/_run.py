@@ -60,7 +60,8 @@ async def _run(arguments: argparse.Namespace) -> Result:
         session.turn(prompt, check=False) as turn,
     ):
         await show(turn)
-    result = turn.outcome(check=False)
+    assert turn.result is not None  # noqa: S101  A block that has no result to give raises.
+    result = turn.result
     if not arguments.json:
         sys.stderr.write(f"[{cost_line(result)}]\n")
         if result.outcome is Outcome.FAILED:
