@@ -25,7 +25,13 @@ from claude_trio._protocol._events import (
 from claude_trio._protocol._gate import Cancelled
 from claude_trio._protocol._ledger import Fate
 from claude_trio._protocol._steering import Accepted, NoLiveTurn, StaleTurn
-from claude_trio.messages import AssistantMessage, InitMessage, ResultMessage, UnknownMessage
+from claude_trio.messages import (
+    AssistantMessage,
+    InitMessage,
+    ResultMessage,
+    SkippedLine,
+    UnknownMessage,
+)
 
 if TYPE_CHECKING:
     from claude_trio._protocol._events import Event
@@ -157,6 +163,54 @@ def test_a_second_prompt_in_a_turn_is_impossible_and_changes_nothing() -> None:
     with pytest.raises(LocalProtocolError):
         connection.send_prompt("more", STEER)
     assert [type(e) for e in connection.receive_data(TURN, 0)][-1] is TurnEnded
+
+
+def test_a_prompt_that_is_taken_back_is_withdrawn_and_its_turn_ends() -> None:
+    connection = make()
+    turn, _ = connection.send_prompt("hello", UUID)
+    assert connection.take_back_prompt() == [TurnEnded(turn)]
+    assert turn.prompt.fate is Fate.WITHDRAWN
+    connection.send_prompt("and now this", STEER)
+
+
+def test_taking_back_nothing_ends_nothing() -> None:
+    assert make().take_back_prompt() == []
+
+
+def test_it_tells_whether_the_cli_waits_for_an_answer() -> None:
+    connection = make()
+    assert not connection.asked
+    connection.receive_data(ask("r1"), 0)
+    assert connection.asked
+    connection.answer("r1", {})
+    assert not connection.asked
+
+
+def test_a_line_that_begins_well_and_is_broken_says_so_when_it_is_taken() -> None:
+    connection = make()
+    (event,) = connection.receive_data(b'{"type":"assistant", broken\n', 0)
+    assert isinstance(event, Conversation)
+    (frame,) = event.frames
+    assert frame.said == SkippedLine(size=27, head=b'{"type":"assistant", broken')
+    assert frame.said is frame.said
+    assert connection.last_frames == []
+
+
+def test_strays_and_withdrawals_of_nothing_say_nothing() -> None:
+    connection = make()
+    assert connection.receive_data(response("stray", {}), 0) == []
+    unknown = line(type="control_cancel_request", request_id="never asked")
+    assert connection.receive_data(unknown, 0) == []
+    nothing = {"server_name": "s", "message": {"method": "notifications/cancelled"}}
+    tools = Connection.make(limit=1000, follow_up=2, settle=600, requests={"mcp_message"})
+    (event,) = tools.receive_data(ask("r1", "mcp_message", **nothing), 0)
+    assert isinstance(event, Send)
+    call = {"server_name": "s", "message": {"id": 1, "method": "tools/call"}}
+    tools.receive_data(ask("r2", "mcp_message", **call), 0)
+    message = {"method": "notifications/cancelled", "params": {"requestId": 1}}
+    events = tools.receive_data(ask("r3", "mcp_message", server_name="s", message=message), 0)
+    assert events[0] == RequestWithdrawn("r2")
+    assert isinstance(events[1], Send)
 
 
 def test_a_cli_that_promises_lifecycle_and_sends_none_is_taken_by_order() -> None:

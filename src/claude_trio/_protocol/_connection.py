@@ -191,7 +191,7 @@ class Connection:
         found = recover(line)
         if found is None:
             self.noise.append(line)
-        elif isinstance(found, SkippedLine) or found != line:
+        else:
             yield from self._other(found, now)
 
     def _request(self, message: ControlRequest) -> Iterator[Event]:
@@ -204,8 +204,8 @@ class Connection:
                 if request_id is not None:
                     yield RequestWithdrawn(request_id)
                 yield Send(data)
-            case Dropped():
-                pass
+            case _:
+                pass  # It is dropped.
 
     def _response(self, message: ControlResponse) -> Iterator[Event]:
         answer = self._outgoing.receive(message)
