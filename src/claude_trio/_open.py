@@ -105,10 +105,9 @@ async def open_session(
             yield await opening.handshake()
         finally:
             await opening.close()  # noqa: ASYNC102  It shields itself, and the ladder bounds it.
-    if isinstance(opening.link.error, LaunchFailed | None):
-        return
-    if opening.link.cause is ExitCause.CALLBACK:
-        raise opening.link.error
+    error = opening.link.error
+    if opening.link.cause is ExitCause.CALLBACK and error is not None:
+        raise error
 
 
 @final
