@@ -12,6 +12,8 @@ json           ``json.loads`` of each line
 msgspec        ``msgspec.json.decode`` of each line, to a dict: the floor
 sdk            the official SDK's way: ``json.loads``, then its ``parse_message``
 ours, taken    through `Connection`, and each message taken
+msgspec, cut   as ``msgspec``, of lines that are cut already
+ours, cut      `decode` alone, of lines that are cut already: compare with ``msgspec, cut``
 ours, queued   through `Connection`, and none taken: what a turn costs that nobody reads
 =============  =======================================================================
 """
@@ -38,7 +40,6 @@ from claude_trio.messages import StreamEvent, decode
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from claude_trio.messages import Message
 
 READ: Final = 65536  # What one read of a pipe brings.
 GOLDEN: Final = Path(__file__).parents[1] / "tests" / "golden"
@@ -105,13 +106,19 @@ def ours(reads: list[bytes], *, take: bool) -> int:
                 count += len(event.lines)
                 if take and event.message is None:
                     for line in event.lines:
-                        look_at(decode(line))
+                        message = decode(line)
+                        if message.__class__ is StreamEvent:
+                            message.event  # noqa: B018
+                        else:
+                            message.raw  # noqa: B018
     return count
 
 
-def look_at(message: Message) -> object:
-    """Take the part of a message that everybody looks at."""
-    return message.event if message.__class__ is StreamEvent else message
+def lines_alone(lines: list[bytes], decode: Callable[[bytes], object]) -> int:
+    """Decode lines that are cut already."""
+    for line in lines:
+        decode(line)
+    return len(lines)
 
 
 def variants(lines: list[bytes]) -> dict[str, Callable[[], int]]:
@@ -123,6 +130,8 @@ def variants(lines: list[bytes]) -> dict[str, Callable[[], int]]:
         "ours, taken": functools.partial(ours, reads, take=True),
         "ours, queued": functools.partial(ours, reads, take=False),
     }
+    found["msgspec, cut"] = functools.partial(lines_alone, lines, msgspec.json.decode)
+    found["ours, cut"] = functools.partial(lines_alone, lines, decode)
     sdk = _sdk_parser()
     if sdk is not None:
         found["sdk"] = functools.partial(split_and, reads, sdk)

@@ -7,7 +7,7 @@ events, however they were cut.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, TypeGuard, cast, final
 
 import attrs
 
@@ -66,6 +66,15 @@ _CONVERSATION: Final = (b'{"type":"stream_event"', b'{"type":"assistant"', b'{"t
 _NOISE_KEPT: Final = 20
 _FRAMES_KEPT: Final = 5
 _RESULTS_KEPT: Final = 4
+
+
+def _are_conversation(lines: list[bytes | SkippedLine]) -> TypeGuard[list[bytes]]:
+    # Nearly every read is such: no call but one for each line, and no object made.
+    try:
+        # A list is faster here than a generator: there is nothing to stop early for.
+        return all([line.startswith(_CONVERSATION) for line in cast("list[bytes]", lines)])  # noqa: C419
+    except AttributeError:
+        return False  # A line was skipped.
 
 
 @final
@@ -144,10 +153,11 @@ class Connection:
         if not lines:
             return []
         self.gate.heard(now)
+        if _are_conversation(lines):
+            return [self._conversation(lines)]
         events: list[Event] = []
         hot: list[bytes] = []
         for line in lines:
-            # Nearly every line ends here: no call but this one, and no object made.
             if isinstance(line, bytes) and line.startswith(_CONVERSATION):
                 hot.append(line)
                 continue
