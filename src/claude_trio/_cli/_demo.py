@@ -79,7 +79,7 @@ async def demo(arguments: argparse.Namespace) -> int:
         try:
             return await _with_cli(folder)
         except CLINotFound as exc:
-            _say(f"{exc}\n")
+            _say(f"There is no claude CLI in the {len(exc.looked)} places where one may be.")
             return await _with_fake(folder)
 
 
