@@ -139,6 +139,19 @@ def test_ctrl_c_ends_the_cli_and_exits_with_130(tmp_path: Path) -> None:
         assert process.wait(30) == 130
 
 
+def test_a_reader_that_goes_away_ends_it_without_a_traceback(tmp_path: Path) -> None:
+    command = [sys.executable, "-u", "-m", "claude_trio", "demo", "--fake"]
+    env = environment(tmp_path)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=env, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait(30) == 1
+
+
 def test_the_command_exits_with_the_code_of_its_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["claude-trio", "demo", "--fake"])
     with pytest.raises(SystemExit) as caught:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
 import signal
 import sys
 from typing import TYPE_CHECKING, Final
@@ -43,6 +44,10 @@ def run(arguments: Sequence[str]) -> int:
         return _NOT_STARTED if isinstance(exc, CLINotFound | LaunchFailed) else _FAILED
     except KeyboardInterrupt:
         return _INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read has gone, and the interpreter shall not complain of that at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _FAILED
 
 
 def _parser() -> argparse.ArgumentParser:
