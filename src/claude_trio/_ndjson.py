@@ -23,7 +23,7 @@ import msgspec
 from claude_trio._errors import LocalProtocolError
 from claude_trio.messages import SkippedLine, parse_object
 
-__all__ = ["HEAD", "Line", "LineFramer", "encode", "object_or_empty", "recover"]
+__all__ = ["HEAD", "Line", "LineFramer", "encode", "list_or_empty", "object_or_empty", "recover"]
 
 HEAD: Final = 200  # How many bytes of a skipped line are kept.
 
@@ -171,6 +171,11 @@ def recover(line: bytes) -> Line | None:
 def object_or_empty(value: object) -> Mapping[str, object]:
     """Return a JSON object as it is, and an empty one for anything else."""
     return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else {}
+
+
+def list_or_empty(value: object) -> list[object]:
+    """Return a JSON array as it is, and an empty one for anything else."""
+    return cast("list[object]", value) if isinstance(value, list) else []
 
 
 def encode(frame: Mapping[str, object]) -> bytes:

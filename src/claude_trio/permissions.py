@@ -17,12 +17,13 @@ command and some permission modes never ask; a ``PreToolUse`` hook sees every ca
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol, TypeAlias, cast, final
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol, TypeAlias, final
 
 import attrs
 
-from claude_trio._ndjson import object_or_empty
+from claude_trio._ndjson import list_or_empty, object_or_empty
 
 if TYPE_CHECKING:
     from types import UnionType
@@ -220,11 +221,11 @@ def parse_update(raw: Mapping[str, object]) -> PermissionUpdate:
 def _parse_update(raw: Mapping[str, object]) -> PermissionUpdate:
     kind, destination = _text(raw.get("type")), Destination(_text(raw.get("destination")))
     if kind in _RULES:
-        rules = tuple(_rule(object_or_empty(rule)) for rule in _list(raw.get("rules")))
+        rules = tuple(_rule(object_or_empty(rule)) for rule in list_or_empty(raw.get("rules")))
         behavior = RuleBehavior(_text(raw.get("behavior")))
         return _RULES[kind](rules=rules, behavior=behavior, destination=destination, raw=raw)
     if kind in _DIRECTORIES:
-        directories = tuple(map(_text, _list(raw.get("directories"))))
+        directories = tuple(map(_text, list_or_empty(raw.get("directories"))))
         return _DIRECTORIES[kind](directories=directories, destination=destination, raw=raw)
     if kind == "setMode":
         return SetMode(mode=_text(raw.get("mode")), destination=destination, raw=raw)
@@ -240,10 +241,6 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _list(value: object) -> list[object]:
-    return cast("list[object]", value) if isinstance(value, list) else []
-
-
 @final
 @attrs.frozen(kw_only=True)
 class PermissionRequest:
@@ -254,11 +251,9 @@ class PermissionRequest:
     tool_name: str
     input: Mapping[str, object]
     """What the tool is called with."""
-    suggestions: tuple[PermissionUpdate, ...] = ()
-    """Updates that a person could be offered ("always allow"), for `Allow`."""
     tool_use_id: str | None = None
     agent_id: str | None = None
-    """The task id of the subagent that calls the tool; None for the main thread."""
+    """The task id of the subagent that asks; None for the main thread."""
     title: str | None = None
     display_name: str | None = None
     description: str | None = None
@@ -275,6 +270,12 @@ class PermissionRequest:
     raw: Mapping[str, object] = attrs.field(factory=dict[str, object], repr=False)
     """Everything that came."""
 
+    @functools.cached_property
+    def suggestions(self) -> tuple[PermissionUpdate, ...]:
+        """Updates that a person could be offered ("always allow"), for `Allow`."""
+        offered = map(object_or_empty, list_or_empty(self.raw.get("permission_suggestions")))
+        return tuple(map(parse_update, offered))
+
     @classmethod
     def from_request(cls, request_id: str, request: Mapping[str, object]) -> PermissionRequest:
         """Read a ``can_use_tool`` request.  What is missing or odd counts as not given."""
@@ -282,12 +283,10 @@ class PermissionRequest:
         def text(name: str) -> str | None:
             return _text(request.get(name)) or None
 
-        offered = _list(request.get("permission_suggestions"))
         return cls(
             id=request_id,
             tool_name=_text(request.get("tool_name")),
             input=object_or_empty(request.get("input")),
-            suggestions=tuple(parse_update(object_or_empty(update)) for update in offered),
             tool_use_id=text("tool_use_id"),
             agent_id=text("agent_id"),
             title=text("title"),

@@ -89,15 +89,6 @@ def test_a_request_reads_into_its_attributes() -> None:
         id="r1",
         tool_name="Bash",
         input={"command": "touch zz", "description": "d"},
-        suggestions=(
-            AddRules(
-                rules=(PermissionRule(tool_name="Bash", rule_content="touch zz *"),),
-                behavior=RuleBehavior.ALLOW,
-                destination=Destination.LOCAL_SETTINGS,
-            ),
-            AddDirectories(directories=("/project",), destination=Destination.SESSION),
-            SetMode(mode="acceptEdits", destination=Destination.SESSION),
-        ),
         tool_use_id="toolu_01",
         agent_id="a1b2",
         title="Run it?",
@@ -111,6 +102,15 @@ def test_a_request_reads_into_its_attributes() -> None:
         raw=RAW,
     )
     assert request.raw["server_policy_ask_only"] is True
+    assert request.suggestions == (
+        AddRules(
+            rules=(PermissionRule(tool_name="Bash", rule_content="touch zz *"),),
+            behavior=RuleBehavior.ALLOW,
+            destination=Destination.LOCAL_SETTINGS,
+        ),
+        AddDirectories(directories=("/project",), destination=Destination.SESSION),
+        SetMode(mode="acceptEdits", destination=Destination.SESSION),
+    )
 
 
 @pytest.mark.parametrize("odd", [None, 3, [], {}, [None], [3], [{}], {"name": 3}, True])
