@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, final
 
 import attrs
@@ -50,8 +51,11 @@ class Desk:
         decision: Decision = Deny("no decision was made in time")
         deferred = False
         try:
-            with trio.move_on_after(self.patience):
+            if math.isinf(self.patience):  # No scope where there is no deadline.
                 decision = await self.handler(request)
+            else:
+                with trio.move_on_after(self.patience):
+                    decision = await self.handler(request)
             deferred = isinstance(decision, Defer)
             return None if deferred else to_response(decision, request)
         finally:
