@@ -15,7 +15,7 @@ from claude_trio._exit import ExitCause, ExitStatus
 from claude_trio._flow import TurnFlow
 from claude_trio._protocol._turns import State
 from claude_trio._subscribers import Lag, Subscription
-from claude_trio._turn import Turn
+from claude_trio._turn import Turn, make_turn
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -175,7 +175,7 @@ class Session:
           Entering and leaving are checkpoints.  If entering is cancelled, nothing was sent.
         """
         async with self._flow(content, hold_open=hold_open, keeps=True) as flow, flow.block():
-            yield Turn(flow)
+            yield make_turn(flow)
         flow.outcome(check=check)
 
     @asynccontextmanager

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from claude_trio._flow import TurnFlow
     from claude_trio.messages import Result
 
-__all__ = ["Turn"]
+__all__ = ["Turn", "make_turn"]
 
 Ts = TypeVarTuple("Ts")
 
@@ -36,8 +36,10 @@ class Turn:
 
     __slots__ = ("__weakref__", "_flow")
 
-    def __init__(self, flow: TurnFlow) -> None:
-        self._flow = flow
+    _flow: TurnFlow
+
+    def __init__(self) -> None:
+        raise TypeError("a Turn comes from Session.turn(), and is not made")
 
     def __repr__(self) -> str:
         return f"<Turn {self.id}>"
@@ -143,6 +145,13 @@ class Turn:
           SessionClosed: if the session was closed in mid-turn.
         """
         return self._flow.next()
+
+
+def make_turn(flow: TurnFlow) -> Turn:
+    """Make the turn that shows ``flow``; for `Session.turn` alone."""
+    turn: Turn = object.__new__(Turn)
+    turn._flow = flow  # noqa: SLF001  What `__init__` would do if it were there for everybody.
+    return turn
 
 
 @final

@@ -28,6 +28,7 @@ from claude_trio import (
     SessionOptions,
     SessionState,
     Timeouts,
+    Turn,
     TurnFailed,
     TurnInFlight,
     open_session,
@@ -613,6 +614,13 @@ async def test_a_session_is_opened_and_not_made(autojump_clock: MockClock) -> No
 
     with pytest.raises(TypeError, match="open_session"):
         Session()
+
+
+async def test_a_turn_comes_from_a_session_and_is_not_made(autojump_clock: MockClock) -> None:
+    with pytest.raises(TypeError, match=r"Session\.turn"):
+        Turn()
+    async with session_with(say("hello")) as session, session.turn("go") as turn:
+        assert turn.id in repr(turn)
 
 
 async def test_no_deadline_of_ours_ends_a_long_turn(autojump_clock: MockClock) -> None:
