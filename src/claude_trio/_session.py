@@ -194,7 +194,7 @@ class Session:
         await self._link.begin(content, prompt_id, make, hold_open=hold_open)
         try:
             yield flows[0]
-        except BaseException as exc:
+        except BaseException as exc:  # Whatever ends the block ends the turn, and goes on as it is.
             failure = flows[0].failure
             if failure is not None and type(exc) is not type(failure):
                 exc.add_note(f"The turn failed as well: {failure!r}")

@@ -11,8 +11,10 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+import trio
 
 from claude_trio.__main__ import main
+from claude_trio.testing import open_messages_api, say
 from tests.process.leaks import assert_nothing_left
 from tests.real_cli import real_cli
 
@@ -89,6 +91,22 @@ def test_run_prints_the_answer_of_a_failing_api_and_fails(tmp_path: Path) -> Non
     done = run("run", "hello", env=env, cwd=tmp_path)
     assert done.returncode == 1
     assert "the turn failed" in done.stderr
+
+
+@pytest.mark.real_cli
+async def test_run_prints_the_answer_and_exits_with_zero(tmp_path: Path) -> None:
+    with trio.fail_after(60):
+        async with open_messages_api([say("the answer", chunks=2), say("the answer")]) as api:
+            told = {k: v for k, v in api.environment().items() if v is not None}
+            env = environment(tmp_path, CLAUDE_CLI_PATH=str(real_cli()), **told)
+            for more in ([], ["--json"]):
+                command = [sys.executable, "-m", "claude_trio", "run", *more, "hello"]
+                done = await trio.run_process(
+                    command, env=env, cwd=tmp_path, capture_stdout=True, capture_stderr=True
+                )
+                assert done.returncode == 0
+                assert b"the answer" in done.stdout
+            assert json.loads(done.stdout.splitlines()[-1])["outcome"] == "completed"
 
 
 @pytest.mark.real_cli
