@@ -99,14 +99,17 @@ async def test_run_prints_the_answer_and_exits_with_zero(tmp_path: Path) -> None
         async with open_messages_api([say("the answer", chunks=2), say("the answer")]) as api:
             told = {k: v for k, v in api.environment().items() if v is not None}
             env = environment(tmp_path, CLAUDE_CLI_PATH=str(real_cli()), **told)
-            for more in ([], ["--json"]):
-                command = [sys.executable, "-m", "claude_trio", "run", *more, "hello"]
-                done = await trio.run_process(
-                    command, env=env, cwd=tmp_path, capture_stdout=True, capture_stderr=True
-                )
-                assert done.returncode == 0
-                assert b"the answer" in done.stdout
-            assert json.loads(done.stdout.splitlines()[-1])["outcome"] == "completed"
+            plain = await answered(env, "run", "hello")
+            assert plain == b"the answer\n"
+            lines = (await answered(env, "run", "--json", "hello")).splitlines()
+            last = json.loads(lines[-1])
+            assert (last["outcome"], last["text"]) == ("completed", "the answer")
+
+
+async def answered(env: dict[str, str], *arguments: str) -> bytes:
+    command = [sys.executable, "-m", "claude_trio", *arguments]
+    done = await trio.run_process(command, env=env, cwd=env["HOME"], capture_stdout=True)
+    return bytes(done.stdout)
 
 
 @pytest.mark.real_cli
