@@ -48,19 +48,21 @@ class Desk:
         """
         request = PermissionRequest.from_request(incoming.request_id, incoming.request)
         self._pending[request.id] = request
-        decision: Decision = Deny("no decision was made in time")
         deferred = False
         try:
-            if math.isinf(self.patience):  # No scope where there is no deadline.
-                decision = await self.handler(request)
-            else:
-                with trio.move_on_after(self.patience):
-                    decision = await self.handler(request)
+            decision = await self._decision(request)
             deferred = isinstance(decision, Defer)
             return None if deferred else to_response(decision, request)
         finally:
             if not deferred:
                 self.withdraw(request.id)
+
+    async def _decision(self, request: PermissionRequest) -> Decision:
+        if math.isinf(self.patience):  # No scope where there is no deadline.
+            return await self.handler(request)
+        with trio.move_on_after(self.patience):
+            return await self.handler(request)
+        return Deny("no decision was made in time")
 
     def decide(self, request_id: str, decision: Decision) -> Mapping[str, object] | None:
         """Take a decision from outside; None if nobody waits for it.

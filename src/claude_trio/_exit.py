@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, final
 
 import attrs
 
+from claude_trio._protocol._events import frames_of
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -55,7 +57,13 @@ class ExitStatus:
     group_gone: bool | None = None
     """Whether nothing that the CLI started is known to be left; None until that was looked at."""
     stderr_tail: str = ""
-    last_frames: tuple[Mapping[str, object], ...] = attrs.field(default=(), repr=False)
+    last_lines: tuple[bytes, ...] = attrs.field(default=(), repr=False)
+    """The last frames that came, as they came."""
+
+    @property
+    def last_frames(self) -> tuple[Mapping[str, object], ...]:
+        """The last frames that came, oldest first."""
+        return tuple(frames_of(self.last_lines))
 
     @property
     def signal(self) -> int | None:

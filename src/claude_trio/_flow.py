@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, final
 
 import attrs
@@ -32,7 +31,7 @@ from claude_trio.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from claude_trio._link import Link
     from claude_trio._protocol._events import Conversation
@@ -66,7 +65,9 @@ class TurnFlow:
     _told: list[ClaudeTrioError] = attrs.field(factory=list, init=False)
     """The failure, an instance for each who has heard of it."""
     _read_by: trio.lowlevel.Task | None = attrs.field(default=None, init=False)
+    _tasks: _scopes.PlainNursery = attrs.field(factory=_scopes.PlainNursery, init=False)
     _nursery: trio.Nursery | None = attrs.field(default=None, init=False)
+    """Where its tasks run, while its block does."""
     _members: set[trio.CancelScope] = attrs.field(factory=set, init=False)
     _grace_is_over: bool = attrs.field(default=False, init=False)
     _leaving: bool = attrs.field(default=False, init=False)
@@ -87,7 +88,7 @@ class TurnFlow:
                 text = f"nobody read the turn, and {limit} bytes of it were kept"
                 self._free()
                 self.fail(Overflow(text, buffer="turn", size=limit))
-        self._changed.unpark_all()
+        self._wake()
 
     def ended(self) -> None:
         """The CLI's part is over."""
@@ -97,7 +98,7 @@ class TurnFlow:
             if message is not None:
                 self._take_result(message)
         self._over = True
-        self._changed.unpark_all()
+        self._wake()
 
     def fail(self, error: ClaudeTrioError) -> None:
         """The turn has failed; what is buffered can still be read, then the error comes."""
@@ -105,7 +106,7 @@ class TurnFlow:
             self._failure = error
             self.cancel_requested.set()
             self._link.cancel_turn(self.own)
-        self._changed.unpark_all()
+        self._wake()
 
     def cancelling(self) -> None:
         """The turn is being cancelled."""
@@ -127,6 +128,10 @@ class TurnFlow:
             )
         )
 
+    def _wake(self) -> None:
+        if self._changed:
+            self._changed.unpark_all()
+
     def _free(self) -> None:
         self._buffer.clear()
         self._buffered = 0
@@ -146,11 +151,6 @@ class TurnFlow:
     def results(self) -> tuple[Result, ...]:
         """All results that came."""
         return tuple(self._results)
-
-    @property
-    def failure(self) -> ClaudeTrioError | None:
-        """Why the turn failed here, and not in the CLI; None if it did not."""
-        return self._failure
 
     def start_soon(self, task: Callable[[], Awaitable[object]], name: object) -> None:
         """Run a task in the turn; raise `TurnOver` if its block was left."""
@@ -178,15 +178,30 @@ class TurnFlow:
                 self._members.discard(scope)
                 self._drop_unread()
 
-    @asynccontextmanager
-    async def block(self) -> AsyncIterator[None]:
-        """Take tasks while the block runs, and let them hold its end."""
+    async def enter(self) -> None:  # noqa: ASYNC910  A nursery opens at once.
+        """Take tasks from now on."""
+        self._nursery = await self._tasks.__aenter__()
+
+    async def leave(self, raised: BaseException | None) -> None:
+        """Wait until the turn and its tasks are over; raise what the block or they have raised.
+
+        Args:
+          raised: What the block has raised; then nothing is waited for but the tasks, cancelled.
+        """
         try:
-            async with _scopes.plain_nursery() as self._nursery:
-                yield
-                await self.wait_over()
+            if raised is None:
+                raised = await self._over_or_raised()
+            await self._tasks.leave(raised)
         finally:
             self._nursery = None
+
+    async def _over_or_raised(self) -> BaseException | None:
+        # What is raised here is the block's own, and goes through its nursery as that does.
+        try:
+            await self.wait_over()
+        except BaseException as exc:  # noqa: ASYNC103, BLE001  Its nursery raises it again.
+            return exc
+        return None
 
     async def interrupt(self, *, spare_agents: bool = False) -> None:
         """Ask the CLI to stop this turn, and wait until it has heard."""
@@ -308,8 +323,10 @@ class TurnFlow:
             raise turn_failed(result)
         return result
 
-    def cancel(self) -> None:
-        """Interrupt the turn if it runs, and wait for nothing."""
+    def abandon(self, why: BaseException) -> None:
+        """Interrupt the turn if it runs, since its block has raised; wait for nothing."""
+        if self._failure is not None and type(why) is not type(self._failure):
+            why.add_note(f"The turn failed as well: {self._failure!r}")
         self._keeps = False
         self._free()
         self._link.cancel_turn(self.own)

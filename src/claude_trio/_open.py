@@ -81,7 +81,7 @@ async def open_session(
     """
     if nursery is None:
         async with (
-            _scopes.plain_nursery() as own,
+            _scopes.PlainNursery() as own,
             open_session(
                 own,
                 options,
@@ -205,7 +205,9 @@ class _Opening:
     async def handshake(self) -> Session:
         """Start the tasks, and wait until the CLI has answered ``initialize``."""
         link, nursery = self.link, self.link.nursery
-        for work in (self._keep, self._read, self._watch, self._canary):
+        # A nursery around this task cannot be cancelled without this task's hearing of it.
+        canary = (self._canary,) if self.foreign else ()
+        for work in (self._keep, self._read, self._watch, *canary):
             nursery.start_soon(self._run, work, name=work)
             self.running += 1
         try:
@@ -274,7 +276,6 @@ class _Opening:
         try:
             await self.link.closed.wait()
         except trio.Cancelled:
-            if self.foreign:
-                text = "the nursery of the session was cancelled"
-                self.link.request_close(ExitCause.CLOSED, SessionClosed(text))
+            text = "the nursery of the session was cancelled"
+            self.link.request_close(ExitCause.CLOSED, SessionClosed(text))
             raise

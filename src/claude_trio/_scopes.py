@@ -3,50 +3,78 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard, final
 
 import trio
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from types import TracebackType
 
-__all__ = ["background_tasks", "encloses", "inside", "plain_nursery", "split_cancelled"]
+__all__ = ["PlainNursery", "background_tasks", "encloses", "inside", "split_cancelled"]
 
 
-@asynccontextmanager
-async def plain_nursery() -> AsyncIterator[trio.Nursery]:
-    """Open a nursery that wraps the block's own exception in no group.
+@final
+class PlainNursery:
+    """A nursery that wraps the block's own exception in no group.
 
     The block's exception cancels the nursery's tasks and leaves as it was raised.  A cancellation
     passes through the nursery, since it may be the nursery's own, and comes out bare if it is
     not.  A group comes out only if a task raised; then the block's exception is in it as well.
+
+    It is a class and no generator, which would cost a turn more than the nursery itself does.
     """
-    raised: BaseException | None = None
-    rest: BaseException | None = None
-    try:
-        async with trio.open_nursery() as nursery:
-            try:
-                yield nursery
-            except BaseException as exc:  # noqa: ASYNC103, BLE001  It is raised again, outside.
-                raised = exc
-                cancelled, rest = split_cancelled(exc)
-                if cancelled is not None:
-                    raise cancelled from None
-                nursery.cancel_scope.cancel()
-    except BaseExceptionGroup as group:
-        if split_cancelled(group)[1] is not None:
-            own = [rest] if rest is not None else []
-            message = "a block and the tasks of its nursery failed"
-            raise BaseExceptionGroup(message, [*own, *group.exceptions]) from None
-        raise (_first_leaf(group) if raised is None else raised) from None
-    if rest is not None:
-        raise rest
+
+    __slots__ = ("_manager", "_nursery")
+
+    async def __aenter__(self) -> trio.Nursery:  # noqa: ASYNC910  As Trio's own.
+        self._manager = trio.open_nursery()
+        self._nursery = await self._manager.__aenter__()
+        return self._nursery
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        raised: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        try:
+            await self.leave(raised)
+        except BaseException as exc:
+            if exc is raised:
+                return False
+            raise
+        return True
+
+    async def leave(self, raised: BaseException | None) -> None:
+        """Wait for the tasks, and raise what the block or they have raised.
+
+        Args:
+          raised: What the block has raised.
+        """
+        passing, rest = (None, None) if raised is None else split_cancelled(raised)
+        if rest is not None and passing is None:
+            self._nursery.cancel_scope.cancel()
+        try:
+            swallowed = await self._manager.__aexit__(
+                None if passing is None else type(passing), passing, None
+            )
+        except BaseExceptionGroup as group:
+            if split_cancelled(group)[1] is not None:
+                own = [rest] if rest is not None else []
+                message = "a block and the tasks of its nursery failed"
+                raise BaseExceptionGroup(message, [*own, *group.exceptions]) from None
+            raise (_first_leaf(group) if raised is None else raised) from None
+        if raised is not None and passing is not None and not swallowed:
+            raise raised
+        if rest is not None:
+            raise rest
 
 
 @asynccontextmanager
 async def background_tasks() -> AsyncIterator[trio.Nursery]:
     """Open a plain nursery whose tasks are cancelled when the block is left."""
-    async with plain_nursery() as nursery:
+    async with PlainNursery() as nursery:
         yield nursery
         nursery.cancel_scope.cancel()
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import enum
+import functools
 import uuid
 from collections.abc import Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 import attrs
@@ -15,7 +16,7 @@ from claude_trio._exit import ExitCause, ExitStatus
 from claude_trio._flow import TurnFlow
 from claude_trio._protocol._turns import State
 from claude_trio._subscribers import Lag, Subscription
-from claude_trio._turn import Turn, make_turn
+from claude_trio._turn import Turn, TurnBlock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -141,14 +142,17 @@ class Session:
           A checkpoint.  If cancelled, the prompt was sent whole or not at all; a turn that it
           started is interrupted without waiting for the CLI, and the session stays usable.
         """
-        async with self._flow(content, hold_open=hold_open, keeps=False) as flow:
+        flow = await self._begin(content, hold_open=hold_open, keeps=False)
+        try:
             await flow.wait_over()
+        except BaseException as exc:  # Whatever ends the wait ends the turn, and goes on as it is.
+            flow.abandon(exc)
+            raise
         return flow.outcome(check=check)
 
-    @asynccontextmanager
-    async def turn(
+    def turn(
         self, content: PromptContent, *, check: bool = True, hold_open: bool = True
-    ) -> AsyncIterator[Turn]:
+    ) -> AbstractAsyncContextManager[Turn]:
         """Send a prompt, and give its turn to read.
 
         Leaving the block by its end waits until the turn is over.  Leaving it by an exception or
@@ -174,32 +178,18 @@ class Session:
         Cancellation:
           Entering and leaving are checkpoints.  If entering is cancelled, nothing was sent.
         """
-        async with self._flow(content, hold_open=hold_open, keeps=True) as flow, flow.block():
-            yield make_turn(flow)
-        flow.outcome(check=check)
+        begin = functools.partial(self._begin, content, hold_open=hold_open, keeps=True)
+        return TurnBlock(begin, check)
 
-    @asynccontextmanager
-    async def _flow(
-        self, content: PromptContent, *, hold_open: bool, keeps: bool
-    ) -> AsyncIterator[TurnFlow]:
+    async def _begin(self, content: PromptContent, *, hold_open: bool, keeps: bool) -> TurnFlow:
         self._link.callbacks.check_not_inside("a turn")
         _check_content(content)
         prompt_id = str(uuid.uuid4())
-        flows: list[TurnFlow] = []
 
         def make(own: OwnTurn) -> TurnFlow:
-            flows.append(TurnFlow(prompt_id, own, self._link, self._spending, keeps))
-            return flows[0]
+            return TurnFlow(prompt_id, own, self._link, self._spending, keeps)
 
-        await self._link.begin(content, prompt_id, make, hold_open=hold_open)
-        try:
-            yield flows[0]
-        except BaseException as exc:  # Whatever ends the block ends the turn, and goes on as it is.
-            failure = flows[0].failure
-            if failure is not None and type(exc) is not type(failure):
-                exc.add_note(f"The turn failed as well: {failure!r}")
-            flows[0].cancel()
-            raise
+        return await self._link.begin(content, prompt_id, make, hold_open=hold_open)
 
     async def interrupt(self, *, spare_agents: bool = False) -> InterruptReceipt:
         """Stop what runs: the turn, its background agents, or what the CLI does by itself.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, TypeVarTuple, Unpack, final
 
 import attrs
@@ -11,13 +12,14 @@ from claude_trio.messages import AssistantMessage, Message, StreamEvent
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
+    from types import TracebackType
 
     import trio
 
     from claude_trio._flow import TurnFlow
     from claude_trio.messages import Result
 
-__all__ = ["Turn", "make_turn"]
+__all__ = ["Turn", "TurnBlock"]
 
 Ts = TypeVarTuple("Ts")
 
@@ -147,11 +149,40 @@ class Turn:
         return self._flow.next()
 
 
-def make_turn(flow: TurnFlow) -> Turn:
-    """Make the turn that shows ``flow``; for `Session.turn` alone."""
-    turn: Turn = object.__new__(Turn)
-    turn._flow = flow  # noqa: SLF001  What `__init__` would do if it were there for everybody.
-    return turn
+@final
+class TurnBlock(AbstractAsyncContextManager[Turn]):
+    """The block of a turn; what `Session.turn` returns.
+
+    A class and no generator: every turn has one.
+    """
+
+    __slots__ = ("_begin", "_check", "_flow")
+
+    def __init__(self, begin: Callable[[], Awaitable[TurnFlow]], check: bool) -> None:  # noqa: FBT001  For `Session.turn` alone.
+        self._begin, self._check = begin, check
+
+    async def __aenter__(self) -> Turn:
+        self._flow = await self._begin()
+        await self._flow.enter()
+        turn: Turn = object.__new__(Turn)
+        turn._flow = self._flow  # noqa: SLF001  What `__init__` would do if it were there for everybody.
+        return turn
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        raised: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        try:
+            await self._flow.leave(raised)
+        except BaseException as exc:  # Whatever ends the block ends the turn, and goes on as it is.
+            self._flow.abandon(exc)
+            if exc is raised:
+                return False
+            raise
+        self._flow.outcome(check=self._check)
+        return True
 
 
 @final

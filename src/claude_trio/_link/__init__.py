@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import math
-from typing import TYPE_CHECKING, Protocol, final
+from typing import TYPE_CHECKING, final
 
 import attrs
 import trio
@@ -31,11 +31,11 @@ from claude_trio._exit import ExitCause, ExitStatus
 from claude_trio._link._alarms import Alarms
 from claude_trio._link._answers import Answers
 from claude_trio._link._callbacks import Callbacks, Handler
+from claude_trio._link._sink import Sink, SinkT
 from claude_trio._link._writer import Writer
 from claude_trio._protocol._events import (
     Conversation,
     Event,
-    Frame,
     RequestAnswered,
     RequestReceived,
     RequestWithdrawn,
@@ -56,35 +56,6 @@ if TYPE_CHECKING:
     from claude_trio._transport import Transport
 
 __all__ = ["Handler", "Link", "Sink"]
-
-
-class Sink(Protocol):
-    """Where a turn's part of the traffic goes; nothing here waits."""
-
-    @property
-    def own(self) -> OwnTurn:
-        """The turn."""
-        ...
-
-    def deliver(self, part: Conversation, shared: Sequence[Frame] | None) -> None:
-        """Take a part of the turn's traffic; its frames, where others have them as well."""
-        ...
-
-    def ended(self) -> None:
-        """The CLI's part of the turn is over."""
-        ...
-
-    def fail(self, error: ClaudeTrioError) -> None:
-        """The turn has failed, here and not in the CLI."""
-        ...
-
-    def cancelling(self) -> None:
-        """The turn is being cancelled; again does nothing."""
-        ...
-
-    def grace_over(self) -> None:
-        """What has not wound down by itself is cancelled."""
-        ...
 
 
 @final
@@ -209,7 +180,8 @@ class Link:
         self._wake()
 
     def _wake(self) -> None:
-        self.changed.unpark_all()
+        if self.changed:  # Nearly always nobody waits.
+            self.changed.unpark_all()
 
     def _stalled(self) -> None:
         seconds = self.timeouts.write
@@ -241,9 +213,10 @@ class Link:
                 self._read(data)
         self._eof()
         self.returncode = code
-        how = f"was killed by signal {-code}" if code < 0 else f"exited with code {code}"
-        cause = ExitCause.KILLED if code < 0 else ExitCause.EXITED
-        self.request_close(cause, self.exited_error(f"the CLI {how}", code))
+        if not self.close_requested.is_set():
+            how = f"was killed by signal {-code}" if code < 0 else f"exited with code {code}"
+            cause = ExitCause.KILLED if code < 0 else ExitCause.EXITED
+            self.request_close(cause, self.exited_error(f"the CLI {how}", code))
 
     def _read(self, data: bytes) -> None:
         # What a grandchild writes after the exit is not the CLI's.
@@ -279,8 +252,8 @@ class Link:
         self._fed(events)
 
     def _fed(self, events: Sequence[Event]) -> None:
-        # What is only passed on brings nothing forward, and nobody waits for it at `changed`.
-        if not events or not all(_is_passed_on(event) for event in events):
+        # The others bring nothing forward, and nobody waits for them at `changed`.
+        if not events or any([_changes_state(event) for event in events]):  # noqa: C419  Faster.
             self._rearm()
             self._wake()
 
@@ -324,6 +297,10 @@ class Link:
         if self.due_at < self.alarms.set_for:
             self.alarms.poked.set()
 
+    def _watch_silence(self) -> None:
+        if self.silent_at < self.alarms.set_for:
+            self.alarms.poked.set()
+
     @property
     def due_at(self) -> float:
         """When something is due that only time decides."""
@@ -333,6 +310,8 @@ class Link:
     def silent_at(self) -> float:
         """When the running turn has been silent for too long; infinity if it may be silent."""
         sink = self.sink
+        if self.timeouts.silence == math.inf:
+            return math.inf  # As a rule, and it is asked at every read.
         if sink is None or sink.own.cancelled is not None or self.connection.asked:
             return math.inf
         return max(self.connection.gate.heard_at, self._spoke_at) + self.timeouts.silence
@@ -395,10 +374,10 @@ class Link:
         self,
         content: str | Sequence[Mapping[str, object]],
         uuid: str,
-        sink: Callable[[OwnTurn], Sink],
+        make: Callable[[OwnTurn], SinkT],
         *,
         hold_open: bool,
-    ) -> None:
+    ) -> SinkT:
         """Write a prompt, once the CLI has ended a cancelled turn before it.
 
         Raises:
@@ -408,17 +387,19 @@ class Link:
         await trio.lowlevel.checkpoint_if_cancelled()
         while True:
             self.check_open()
-            if self.state not in {State.IDLE, State.CANCELLING}:
-                raise TurnInFlight("a turn is running, and only one runs at a time")
-            if self.state is State.IDLE and len(self.writer) < self.limits.outbound:
+            state = self.state
+            if state is State.IDLE and len(self.writer) < self.limits.outbound:
                 break
+            if state is not State.IDLE and state is not State.CANCELLING:
+                raise TurnInFlight("a turn is running, and only one runs at a time")
             await self.changed.park()
         own, data = self.connection.send_prompt(content, uuid, hold_open=hold_open)
-        self.sink = sink(own)
+        self.sink = sink = make(own)
         self._context = contextvars.copy_context()
         self._prompt_line, self._spoke_at = data, trio.current_time()
         self.writer.send(data)
-        self._rearm()
+        self._watch_silence()
+        return sink
 
     @enable_ki_protection
     def interrupt(self, *, spare_agents: bool = False) -> str | None:
@@ -476,7 +457,7 @@ class Link:
             return False
         # What the CLI was waiting for is there: from now on its silence counts.
         self._spoke_at = trio.current_time()
-        self._rearm()
+        self._watch_silence()
         return True
 
     def _write(self, line: bytes | None) -> bool:
@@ -492,5 +473,7 @@ class Link:
             self.request_close(ExitCause.CALLBACK, error)
 
 
-def _is_passed_on(event: Event) -> bool:
-    return isinstance(event, Conversation) and event.message is None
+def _changes_state(event: Event) -> bool:
+    if type(event) is Conversation:
+        return event.message is not None  # Else it is only passed on.
+    return type(event) is not RequestReceived

@@ -58,7 +58,8 @@ class Callbacks:
     def start(self, turn: OwnTurn | None, request: Incoming, context: contextvars.Context) -> None:
         """Handle a request in a task of its own, in the context of its turn."""
         callback = self._running[request.request_id] = Callback(request, turn)
-        context.copy().run(self.nursery.start_soon, self._call, callback)
+        # The task gets a copy of it.
+        context.run(self.nursery.start_soon, self._call, callback)
 
     def cancel(self, request_id: str) -> None:
         """Cancel one, if it runs."""

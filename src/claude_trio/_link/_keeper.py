@@ -48,7 +48,7 @@ def _status(link: Link, code: int | None, *, group_gone: bool | None) -> ExitSta
         returncode=code,
         group_gone=group_gone,
         stderr_tail=link.transport.stderr_tail,
-        last_frames=tuple(link.connection.last_frames),
+        last_lines=tuple(link.connection.last_lines),
     )
 
 

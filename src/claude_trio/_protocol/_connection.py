@@ -25,13 +25,13 @@ from claude_trio._protocol._control import (
 from claude_trio._protocol._events import (
     Conversation,
     Event,
-    Frame,
     RequestAnswered,
     RequestReceived,
     RequestWithdrawn,
     Send,
     Skipped,
     TurnEnded,
+    frames_of,
 )
 from claude_trio._protocol._gate import Gate, OwnTurn
 from claude_trio._protocol._steering import Accepted, Steering, SteerOutcome
@@ -53,7 +53,7 @@ from claude_trio.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
 __all__ = ["Connection"]
 
@@ -86,6 +86,7 @@ class Connection:
       gate: The turn machine and the ledgers.
       steering: The compare-and-swap for input in mid-turn.
       noise: The last lines that were no frames.
+      last_lines: The last lines that were.
       session_id: The session's id, from the last frame that told it.
     """
 
@@ -96,13 +97,13 @@ class Connection:
     noise: deque[bytes] = attrs.field(init=False)
     session_id: str | None = None
     _outgoing: HostRequests = attrs.field(factory=HostRequests, init=False)
-    _last: deque[bytes] = attrs.field(init=False)
+    last_lines: deque[bytes] = attrs.field(init=False)
     _results: deque[ResultMessage] = attrs.field(init=False)
     _number: int = attrs.field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.noise = deque(maxlen=_NOISE_KEPT)
-        self._last = deque(maxlen=_FRAMES_KEPT)
+        self.last_lines = deque(maxlen=_FRAMES_KEPT)
         self._results = deque(maxlen=_RESULTS_KEPT)
 
     @classmethod
@@ -164,60 +165,60 @@ class Connection:
             if hot:
                 events.append(self._conversation(hot))
                 hot = []
-            events.extend(self._other(line, now))
+            self._other(line, now, events)
         if hot:
             events.append(self._conversation(hot))
         return events
 
     def _conversation(self, lines: list[bytes]) -> Conversation:
-        self._last.extend(lines[-_FRAMES_KEPT:])
+        self.last_lines.extend(lines[-_FRAMES_KEPT:])
         return Conversation(self._turn(), lines)
 
     def _turn(self) -> OwnTurn | None:
         turn = self.gate.turn
         return turn if turn is not None and self.gate.begun(turn) else None
 
-    def _other(self, line: bytes | SkippedLine, now: float) -> Iterator[Event]:
+    def _other(self, line: bytes | SkippedLine, now: float, events: list[Event]) -> None:
         if isinstance(line, SkippedLine):
-            yield Skipped(self._turn(), line)
+            events.append(Skipped(self._turn(), line))
             return
         try:
             message = decode(line)
         except ValueError:
-            yield from self._unparsed(line, now)
+            self._unparsed(line, now, events)
             return
-        self._last.append(line)
+        self.last_lines.append(line)
         if isinstance(message, ControlRequest):
-            yield from self._request(message)
+            self._request(message, events)
         elif isinstance(message, ControlCancelRequest):
             if self._incoming.receive_cancel(message.request_id):
-                yield RequestWithdrawn(message.request_id)
+                events.append(RequestWithdrawn(message.request_id))
         elif isinstance(message, ControlResponse):
-            yield from self._response(message)
+            self._response(message, events)
         else:
-            yield from self._said(line, message, now)
+            self._said(line, message, now, events)
 
-    def _unparsed(self, line: bytes, now: float) -> Iterator[Event]:
+    def _unparsed(self, line: bytes, now: float, events: list[Event]) -> None:
         found = recover(line)
         if found is None:
             self.noise.append(line)
         else:
-            yield from self._other(found, now)
+            self._other(found, now, events)
 
-    def _request(self, message: ControlRequest) -> Iterator[Event]:
+    def _request(self, message: ControlRequest, events: list[Event]) -> None:
         match self._incoming.receive(message):
             case Incoming() as request:
-                yield RequestReceived(self._turn(), request)
+                events.append(RequestReceived(self._turn(), request))
             case Reply(line=data):
-                yield Send(data)
+                events.append(Send(data))
             case Cancelled(request_id=request_id, line=data):
                 if request_id is not None:
-                    yield RequestWithdrawn(request_id)
-                yield Send(data)
+                    events.append(RequestWithdrawn(request_id))
+                events.append(Send(data))
             case _:
                 pass  # It is dropped.
 
-    def _response(self, message: ControlResponse) -> Iterator[Event]:
+    def _response(self, message: ControlResponse, events: list[Event]) -> None:
         answer = self._outgoing.receive(message)
         if isinstance(answer, Dropped):
             return
@@ -226,18 +227,19 @@ class Connection:
             dropped = answer.response.get("cancelled")
             if isinstance(dropped, list):
                 self.gate.withdrawn([uuid for uuid in dropped if isinstance(uuid, str)])
-        yield RequestAnswered(answer)
-        yield from self._ended(turn)
+        events.append(RequestAnswered(answer))
+        events.extend(self._ended(turn))
 
-    def _said(self, line: bytes, message: Message, now: float) -> Iterator[Event]:
+    def _said(self, line: bytes, message: Message, now: float, events: list[Event]) -> None:
         turn, before = self.gate.turn, self._turn()
-        belongs = _take(self, message, now)
+        take = _TAKEN.get(type(message))
+        belongs = None if take is None else take(self, message, now)
         if isinstance(message, ResultMessage):
             self._results.append(message)
-            yield Conversation(belongs, [line], message)
         else:
-            yield Conversation(before or self._turn(), [line], message)
-        yield from self._ended(turn)
+            belongs = before or self._turn()
+        events.append(Conversation(belongs, [line], message))
+        events.extend(self._ended(turn))
 
     def _ended(self, turn: OwnTurn | None) -> list[Event]:
         if turn is None or not turn.over:
@@ -328,7 +330,7 @@ class Connection:
     @property
     def asked(self) -> bool:
         """Whether a request of the CLI waits for our answer."""
-        return bool(self._incoming.pending)
+        return self._incoming.waiting
 
     def _next_number(self) -> int:
         self._number += 1
@@ -346,60 +348,80 @@ class Connection:
     @property
     def last_frames(self) -> list[Mapping[str, object]]:
         """The last frames that came, for error reports."""
-        said = [Frame(line).said for line in self._last]
-        return [message.raw for message in said if not isinstance(message, SkippedLine)]
+        return frames_of(self.last_lines)
 
 
-# What each kind of frame does to the gate.  A kind that does not stand here changes no state.
-def _take(connection: Connection, message: Message, now: float) -> OwnTurn | None:
-    """Return the turn of ours that a result belongs to."""
-    gate = connection.gate
-    match message:
-        case ResultMessage():
-            return _take_result(gate, message, now)
-        case InitMessage():
-            connection.session_id = message.session_id or connection.session_id
-            gate.init()
-        case CommandLifecycle():
-            scheduled = message.wakeup_source is not None
-            gate.lifecycle(message.command_uuid, message.state or "", scheduled=scheduled)
-        case SessionStateChanged():
-            gate.session_state(message.state or "")
-        case TaskStarted():
-            gate.task_started(
-                message.task_id,
-                message.task_type or "",
-                run_id=message.run_id,
-                backgrounded=message.is_backgrounded,
-                parent=message.parent_task_id,
-                description=message.description or "",
-            )
-        case TaskUpdated():
-            gate.task_updated(
-                now,
-                message.task_id,
-                status=message.status,
-                backgrounded=message.is_backgrounded,
-            )
-        case TaskNotification(status="completed" | "failed" | "stopped"):
-            gate.task_notified(now, message.task_id)
-        case BackgroundTasksChanged() if isinstance(message.raw.get("tasks"), list):
-            listed = [(t.task_id, t.task_type or "", t.run_id) for t in message.tasks]
-            gate.task_snapshot(now, listed)
-        case _:
-            pass
-    return None
+# What each kind of frame does to the gate.  One that ends a run gives the turn of ours that its
+# result belongs to.
 
 
-def _take_result(gate: Gate, message: ResultMessage, now: float) -> OwnTurn | None:
+def _take_result(connection: Connection, message: ResultMessage, now: float) -> OwnTurn | None:
     origin = message.origin or {}
     kind, run_id = origin.get("kind"), origin.get("runId")
-    return gate.result(
+    return connection.gate.result(
         now,
         uuids=message.user_message_uuids,
         origin=kind if isinstance(kind, str) else None,
         run_id=run_id if isinstance(run_id, str) else None,
     )
+
+
+def _take_init(connection: Connection, message: InitMessage, _now: float) -> None:
+    connection.session_id = message.session_id or connection.session_id
+    connection.gate.init()
+
+
+def _take_lifecycle(connection: Connection, message: CommandLifecycle, _now: float) -> None:
+    scheduled = message.wakeup_source is not None
+    connection.gate.lifecycle(message.command_uuid, message.state or "", scheduled=scheduled)
+
+
+def _take_state(connection: Connection, message: SessionStateChanged, _now: float) -> None:
+    connection.gate.session_state(message.state or "")
+
+
+def _take_start(connection: Connection, message: TaskStarted, _now: float) -> None:
+    connection.gate.task_started(
+        message.task_id,
+        message.task_type or "",
+        run_id=message.run_id,
+        backgrounded=message.is_backgrounded,
+        parent=message.parent_task_id,
+        description=message.description or "",
+    )
+
+
+def _take_update(connection: Connection, message: TaskUpdated, now: float) -> None:
+    connection.gate.task_updated(
+        now, message.task_id, status=message.status, backgrounded=message.is_backgrounded
+    )
+
+
+def _take_notification(connection: Connection, message: TaskNotification, now: float) -> None:
+    if message.status in {"completed", "failed", "stopped"}:
+        connection.gate.task_notified(now, message.task_id)
+
+
+def _take_list(connection: Connection, message: BackgroundTasksChanged, now: float) -> None:
+    if isinstance(message.raw.get("tasks"), list):
+        listed = [(t.task_id, t.task_type or "", t.run_id) for t in message.tasks]
+        connection.gate.task_snapshot(now, listed)
+
+
+# A kind that does not stand here changes no state.
+_TAKEN: Final = cast(
+    "dict[type, Callable[[Connection, Message, float], OwnTurn | None]]",
+    {
+        ResultMessage: _take_result,
+        InitMessage: _take_init,
+        CommandLifecycle: _take_lifecycle,
+        SessionStateChanged: _take_state,
+        TaskStarted: _take_start,
+        TaskUpdated: _take_update,
+        TaskNotification: _take_notification,
+        BackgroundTasksChanged: _take_list,
+    },
+)
 
 
 def _user(content: str | Sequence[Mapping[str, object]], uuid: str) -> dict[str, object]:

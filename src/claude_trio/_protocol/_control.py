@@ -241,6 +241,11 @@ class CliRequests:
         """The open requests by their ids, oldest first."""
         return MappingProxyType(self._open)
 
+    @property
+    def waiting(self) -> bool:
+        """Whether any is open."""
+        return bool(self._open)
+
     def receive(self, message: ControlRequest) -> Incoming | Reply | Cancelled | Dropped:
         """Take a request of the CLI, and say what is to be done about it.
 

@@ -10,6 +10,8 @@ from claude_trio._ndjson import HEAD
 from claude_trio.messages import Message, SkippedLine, decode
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from claude_trio._protocol._control import Answered, Incoming, Refused
     from claude_trio._protocol._gate import OwnTurn
 
@@ -23,6 +25,7 @@ __all__ = [
     "Send",
     "Skipped",
     "TurnEnded",
+    "frames_of",
 ]
 
 
@@ -114,3 +117,9 @@ class Send:
 Event: TypeAlias = (
     Conversation | Skipped | TurnEnded | RequestReceived | RequestWithdrawn | RequestAnswered | Send
 )
+
+
+def frames_of(lines: Iterable[bytes]) -> list[Mapping[str, object]]:
+    """Decode lines for a report; those that are broken are left out."""
+    said = [Frame(line).said for line in lines]
+    return [message.raw for message in said if not isinstance(message, SkippedLine)]

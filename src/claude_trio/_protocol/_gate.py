@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 import math
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 import attrs
 
@@ -63,11 +63,14 @@ class OwnTurn:
         return self.members[0]
 
 
+_ENDS_AT_RESULT: Final = frozenset({Cancelled.RUNNING, Cancelled.SPARED})
+
+
 def verdict(turn: OwnTurn, ledger: Ledger, tasks: Tasks) -> Verdict:
     """Say whether ``turn`` is over, from what was seen so far."""
     if any(prompt.fate is None for prompt in turn.members):
         return Verdict.OPEN
-    if not turn.hold_open or turn.cancelled in {Cancelled.RUNNING, Cancelled.SPARED}:
+    if not turn.hold_open or turn.cancelled in _ENDS_AT_RESULT:
         return Verdict.OVER
     # Also while the CLI is idle: 2.1.197 is, with a live agent, so what ends then owes still.
     owed = tasks.owes(turn) and turn.cancelled is None
@@ -95,6 +98,8 @@ class Gate:
     ledger: Ledger = attrs.field(init=False)
     tasks: Tasks = attrs.field(init=False)
     turn: OwnTurn | None = attrs.field(default=None, init=False)
+    _said: Verdict | None = attrs.field(default=None, init=False)
+    """What is said of the turn that runs, since the last change; None if that was not asked."""
     _heard_at: float = attrs.field(default=-math.inf, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -157,6 +162,7 @@ class Gate:
         """A run begins."""
         self.ledger.init()
         self.tasks.run_began()
+        self._said = None
 
     def lifecycle(self, uuid: str, state: str, *, scheduled: bool = False) -> None:
         """The CLI tells how far a prompt has come."""
@@ -267,9 +273,12 @@ class Gate:
         return math.inf if self.ledger.run is not None else self.ledger.last_result_at
 
     def _gives_up_at(self) -> float:
-        waiting = self.ledger.state == "requires_action"
-        held = self.turn is not None and verdict(self.turn, self.ledger, self.tasks) is Verdict.HELD
-        return self._heard_at + self.settle if held and not waiting else math.inf
+        turn = self.turn
+        if turn is None or self.ledger.state == "requires_action":
+            return math.inf
+        if self._said is None:
+            self._said = verdict(turn, self.ledger, self.tasks)
+        return self._heard_at + self.settle if self._said is Verdict.HELD else math.inf
 
     def deadline(self) -> float:
         """When `tick` has something to decide; infinity if only the CLI can."""
@@ -293,7 +302,7 @@ class Gate:
         turn = self.turn
         if turn is None:
             return
-        said = verdict(turn, self.ledger, self.tasks)
+        self._said = said = verdict(turn, self.ledger, self.tasks)
         if said is Verdict.OVER:
             self._end(turn)
         elif said is Verdict.HELD and self.machine.state is State.PROMPTING:

@@ -225,8 +225,9 @@ class Ledger:
         ]
 
     def _by_order(self, run: _Run | None, ordinal: int) -> list[Prompt]:
-        begun = {Standing.STARTED, Standing.ENDED}
-        answered = [p for p in self._open if p.standing in begun]
+        answered = [
+            p for p in self._open if p.standing is Standing.STARTED or p.standing is Standing.ENDED
+        ]
         untold = self._untold()
         if untold and not answered and (run is None or untold[0].ordinal <= run.newest):
             first = untold.pop(0)

@@ -6,12 +6,13 @@ Facts: CLI 2.1.332.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
-from typing import Final, cast
+import operator
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, cast
 
 import attrs
 
-from ._base import SessionFrame, WireObject, parts, set_source
+from ._base import SessionFrame, WireObject, of_wire, parts, set_source
 
 __all__ = ["Outcome", "PermissionDenial", "Result", "ResultMessage"]
 
@@ -210,30 +211,26 @@ class Result(WireObject):
           outcome: How the turn ended; the frame alone does not always tell.
           turn_cost_usd: What the turn has cost; the frame gives totals.
         """
-        result = cls(
-            outcome=outcome,
-            text=message.result or "",
-            subtype=message.subtype or None,
-            errors=tuple(e for e in message.errors if not e.startswith(_DIAGNOSTIC)),
-            stop_reason=message.stop_reason,
-            terminal_reason=message.terminal_reason,
-            session_id=message.session_id,
-            usage=message.usage,
-            model_usage=message.model_usage,
-            total_cost_usd=message.total_cost_usd,
-            turn_cost_usd=turn_cost_usd,
-            num_turns=message.num_turns or 0,
-            duration=_seconds(message.duration_ms),
-            duration_api=_seconds(message.duration_api_ms),
-            ttft=_seconds(message.ttft_ms),
-            structured_output=message.structured_output,
-            permission_denials=message.permission_denials,
-            api_error_status=message.api_error_status,
-            local_command=message.local_command,
-            uuid=message.uuid,
-        )
-        set_source(result, cast("dict[str, object]", message.raw))
+        result = object.__new__(cls)
+        object.__setattr__(result, "outcome", outcome)
+        object.__setattr__(result, "turn_cost_usd", turn_cost_usd)
+        if message.raw:
+            # The rest is read when it is asked for, as from every frame.
+            set_source(result, cast("dict[str, object]", message.raw))
+        else:
+            for name, read in _READ.items():
+                object.__setattr__(result, name, read(message))
         return result
+
+    # Hidden from type checkers, as in the class above it.
+    if not TYPE_CHECKING:  # pragma: no branch
+
+        def __getattr__(self, name: str) -> object:
+            if name not in _READ:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            value = _READ[name](of_wire(ResultMessage, self._source))
+            object.__setattr__(self, name, value)
+            return value
 
     @classmethod
     def interrupted(cls, *, session_id: str | None = None) -> Result:
@@ -243,3 +240,32 @@ class Result(WireObject):
 
 def _seconds(milliseconds: float | None) -> float | None:
     return None if milliseconds is None else milliseconds / 1000
+
+
+# How each attribute of a `Result` that stands in its frame is read from that.
+_READ: Final[dict[str, Callable[[ResultMessage], object]]] = {
+    "text": lambda message: message.result or "",
+    "subtype": lambda message: message.subtype or None,
+    "errors": lambda message: tuple(
+        error for error in message.errors if not error.startswith(_DIAGNOSTIC)
+    ),
+    "num_turns": lambda message: message.num_turns or 0,
+    "duration": lambda message: _seconds(message.duration_ms),
+    "duration_api": lambda message: _seconds(message.duration_api_ms),
+    "ttft": lambda message: _seconds(message.ttft_ms),
+} | {
+    name: operator.attrgetter(name)
+    for name in (
+        "stop_reason",
+        "terminal_reason",
+        "session_id",
+        "usage",
+        "model_usage",
+        "total_cost_usd",
+        "structured_output",
+        "permission_denials",
+        "api_error_status",
+        "local_command",
+        "uuid",
+    )
+}
