@@ -15,7 +15,7 @@ import trio
 from claude_trio._exit import ExitCause, ExitStatus
 from claude_trio._flow import TurnFlow
 from claude_trio._protocol._turns import State
-from claude_trio._subscribers import Lag, Subscription
+from claude_trio._subscribers import Feed, Lag, Subscription, make_subscription
 from claude_trio._turn import Turn, TurnBlock
 
 if TYPE_CHECKING:
@@ -308,12 +308,13 @@ class Session:
           SessionClosed: if the session is closed.
         """
         self._link.check_open()
-        subscription = Subscription(capacity, lag)
-        self._link.subscribers.add(subscription)
+        feed = Feed(capacity, lag)
+        subscription = make_subscription(feed)
+        self._link.subscribers.add(feed)
         try:
             yield subscription
         finally:
-            self._link.subscribers.remove(subscription)
+            self._link.subscribers.remove(feed)
             subscription.close()
 
     # -- permissions

@@ -20,7 +20,15 @@ from claude_trio.messages import Message, SkippedLine
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["Lag", "Lagged", "SessionEvent", "Subscribers", "Subscription"]
+__all__ = [
+    "Feed",
+    "Lag",
+    "Lagged",
+    "SessionEvent",
+    "Subscribers",
+    "Subscription",
+    "make_subscription",
+]
 
 
 class Lag(enum.Enum):
@@ -51,6 +59,45 @@ _Item: TypeAlias = Frame | SkippedLine
 
 
 @final
+class Feed:
+    """What puts the events in for one subscription; nothing here waits."""
+
+    __slots__ = ("_lag", "_oldest", "_send", "capacity", "lost", "overflowed", "receive")
+
+    def __init__(self, capacity: int, lag: Lag) -> None:
+        if capacity < 1:
+            raise ValueError(f"capacity: a subscription holds at least one event, not {capacity}")
+        self.capacity, self._lag = capacity, lag
+        self._send, self.receive = trio.open_memory_channel[_Item](capacity)
+        self._oldest = self.receive.clone()
+        self.lost = 0
+        self.overflowed = False
+
+    def publish(self, items: Iterable[_Item]) -> None:
+        """Put events in."""
+        if self.overflowed:
+            return
+        for item in items:
+            try:
+                self._send.send_nowait(item)
+            except trio.WouldBlock:
+                if self._lag is Lag.FAIL:
+                    self.overflowed = True
+                    self.end()
+                    return
+                self._oldest.receive_nowait()
+                self.lost += 1
+                self._send.send_nowait(item)
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                return  # Its owner has given it up.
+
+    def end(self) -> None:
+        """Nothing more comes; what is buffered can still be read."""
+        self._send.close()
+        self._oldest.close()
+
+
+@final
 class Subscription(trio.abc.ReceiveChannel[SessionEvent]):
     """What happens in a session, from the moment of the subscription on.
 
@@ -58,41 +105,10 @@ class Subscription(trio.abc.ReceiveChannel[SessionEvent]):
     was read.
     """
 
-    def __init__(self, capacity: int, lag: Lag) -> None:
-        if capacity < 1:
-            raise ValueError(f"capacity: a subscription holds at least one event, not {capacity}")
-        self._capacity, self._lag = capacity, lag
-        self._send, self._receive = trio.open_memory_channel[_Item](capacity)
-        self._oldest = self._receive.clone()
-        self._lost = 0
-        self._overflow: Overflow | None = None
+    _feed: Feed
 
-    def publish(self, items: Iterable[_Item]) -> None:
-        """Put events in; never wait."""
-        if self._overflow is not None:
-            return
-        for item in items:
-            try:
-                self._send.send_nowait(item)
-            except trio.WouldBlock:
-                if self._lag is Lag.FAIL:
-                    self._fail()
-                    return
-                self._oldest.receive_nowait()
-                self._lost += 1
-                self._send.send_nowait(item)
-            except (trio.BrokenResourceError, trio.ClosedResourceError):
-                return  # Its owner has given it up.
-
-    def _fail(self) -> None:
-        text = f"a subscription held {self._capacity} events that nobody read"
-        self._overflow = Overflow(text, buffer="subscription", size=self._capacity)
-        self.end()
-
-    def end(self) -> None:
-        """Nothing more comes; what is buffered can still be read."""
-        self._send.close()
-        self._oldest.close()
+    def __init__(self) -> None:
+        raise TypeError("a Subscription comes from Session.subscribe(), and is not made")
 
     def receive_nowait(self) -> SessionEvent:
         """Take the next event.
@@ -103,11 +119,11 @@ class Subscription(trio.abc.ReceiveChannel[SessionEvent]):
           trio.ClosedResourceError: if the subscription was closed.
           Overflow: if it failed, and everything that was buffered was read.
         """
-        if self._lost:
-            lost, self._lost = self._lost, 0
+        if self._feed.lost:
+            lost, self._feed.lost = self._feed.lost, 0
             return Lagged(lost)
         try:
-            return _event(self._receive.receive_nowait())
+            return _event(self._feed.receive.receive_nowait())
         except trio.EndOfChannel:
             self._raise_overflow()
             raise
@@ -131,26 +147,34 @@ class Subscription(trio.abc.ReceiveChannel[SessionEvent]):
         except trio.WouldBlock:
             pass
         try:
-            item = await self._receive.receive()
+            item = await self._feed.receive.receive()
         except trio.EndOfChannel:
             self._raise_overflow()
             raise
         return _event(item)
 
     def _raise_overflow(self) -> None:
-        if self._overflow is not None:
-            text, size = str(self._overflow), self._capacity
+        if self._feed.overflowed:
+            size = self._feed.capacity
+            text = f"a subscription held {size} events that nobody read"
             raise Overflow(text, buffer="subscription", size=size) from None
 
     def close(self) -> None:
         """Give the subscription up; what is buffered is thrown away."""
-        self.end()
-        self._receive.close()
+        self._feed.end()
+        self._feed.receive.close()
 
     async def aclose(self) -> None:
         """Give the subscription up; what is buffered is thrown away."""
         self.close()
         await trio.lowlevel.checkpoint()
+
+
+def make_subscription(feed: Feed) -> Subscription:
+    """Make the subscription that reads ``feed``; for `Session.subscribe` alone."""
+    subscription: Subscription = object.__new__(Subscription)
+    subscription._feed = feed  # noqa: SLF001  What `__init__` would do if it were there for everybody.
+    return subscription
 
 
 def _event(item: _Item) -> SessionEvent:
@@ -162,33 +186,33 @@ def _event(item: _Item) -> SessionEvent:
 class Subscribers:
     """The subscriptions of one session."""
 
-    _all: list[Subscription] = attrs.field(factory=list, init=False)
+    _all: list[Feed] = attrs.field(factory=list, init=False)
     _ended: bool = attrs.field(default=False, init=False)
 
     def __bool__(self) -> bool:
         """Whether anybody listens."""
         return bool(self._all)
 
-    def add(self, subscription: Subscription) -> None:
+    def add(self, feed: Feed) -> None:
         """Let one in; where the session has closed, it ends at once."""
         if self._ended:
-            subscription.end()
+            feed.end()
         else:
-            self._all.append(subscription)
+            self._all.append(feed)
 
-    def remove(self, subscription: Subscription) -> None:
+    def remove(self, feed: Feed) -> None:
         """Forget one."""
-        if subscription in self._all:
-            self._all.remove(subscription)
+        if feed in self._all:
+            self._all.remove(feed)
 
     def publish(self, items: Sequence[_Item]) -> None:
         """Hand events to everybody; never wait."""
-        for subscription in self._all:
-            subscription.publish(items)
+        for feed in self._all:
+            feed.publish(items)
 
     def end(self) -> None:
         """The session has closed."""
         self._ended = True
-        for subscription in self._all:
-            subscription.end()
+        for feed in self._all:
+            feed.end()
         self._all.clear()

@@ -75,11 +75,12 @@ class Transport(Protocol):
         """Wait for the exit; the code, negative for a signal.  Any number of tasks may wait."""
         ...
 
-    async def aclose(self, *, sweep: bool) -> bool:
+    async def aclose(self, *, sweep: bool | None) -> bool:
         """Close the pipes and end the stderr drain, after the exit.
 
         Args:
-          sweep: Whether to end also what the CLI left behind outside of its process group.
+          sweep: Whether to end also what the CLI left behind outside of its process group; None
+            does it if the CLI had children when stdin was closed.
 
         Returns:
           Whether nothing of the CLI's group, nor of what was swept, is known to be left.

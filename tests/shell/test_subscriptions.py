@@ -12,7 +12,7 @@ from trio.testing import MockClock
 
 from claude_trio import Lag, Lagged, Overflow, SessionClosed, open_session
 from claude_trio._protocol._events import Frame
-from claude_trio._subscribers import SessionEvent, Subscribers, Subscription
+from claude_trio._subscribers import Feed, SessionEvent, Subscribers, make_subscription
 from claude_trio.messages import KeepAlive, Message, ResultMessage, SkippedLine, StreamEvent
 from claude_trio.testing import FakeClaude, hang, pause, say
 from tests.shell.scripted import BROKEN
@@ -210,8 +210,9 @@ STEPS = st.lists(st.one_of(st.integers(1, 12), st.just("receive")), max_size=40)
 @given(capacity=st.integers(1, 6), steps=STEPS)
 def test_losses_are_told_exactly_and_where_they_fell(capacity: int, steps: list[object]) -> None:
     everybody = Subscribers()
-    subscription, model = Subscription(capacity, Lag.DROP_OLDEST), Model(capacity)
-    everybody.add(subscription)
+    feed, model = Feed(capacity, Lag.DROP_OLDEST), Model(capacity)
+    subscription = make_subscription(feed)
+    everybody.add(feed)
 
     def receive() -> SessionEvent | None:
         try:
@@ -237,13 +238,14 @@ def test_losses_are_told_exactly_and_where_they_fell(capacity: int, steps: list[
 def test_a_strict_subscription_gives_the_oldest_and_then_fails(
     capacity: int, batches: list[int]
 ) -> None:
-    subscription = Subscription(capacity, Lag.FAIL)
+    feed = Feed(capacity, Lag.FAIL)
+    subscription = make_subscription(feed)
     everything: list[Message] = []
     for count in batches:
         made, messages = frames(count)
-        subscription.publish(made)
+        feed.publish(made)
         everything += messages
-    subscription.end()
+    feed.end()
     for message in everything[:capacity]:
         assert subscription.receive_nowait() is message
     ends = Overflow if len(everything) > capacity else trio.EndOfChannel

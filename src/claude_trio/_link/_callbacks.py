@@ -88,6 +88,8 @@ class Callbacks:
         try:
             try:
                 with callback.scope:
+                    # It may have been withdrawn in the very read that brought it.
+                    await trio.lowlevel.checkpoint_if_cancelled()
                     response = await self.handlers[request.subtype](request)
                     error = ""
                 if not error and response is not None:

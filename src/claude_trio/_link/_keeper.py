@@ -32,9 +32,11 @@ async def keep(link: Link) -> None:
     # was killed, by whomever, has ended nothing of what it started.
     orderly = by_eof and link.cause is ExitCause.CLOSED and code is not None and code >= 0
     spared = orderly and link.keep_daemons
-    # Before the first prompt only servers and hooks run, and hooks say so.
+    # Before the first prompt only servers and hooks run.  Hooks say so; a server that the user's
+    # own configuration names is a child of the CLI's.
     ran = bool(link.connection.gate.ledger.prompts or link.startup or link.runs_servers)
-    group_gone = await link.transport.aclose(sweep=(ran or not orderly) and not spared)
+    sweep = True if ran or not orderly else None
+    group_gone = await link.transport.aclose(sweep=False if spared else sweep)
     link.status = _status(link, code, group_gone=group_gone)
 
 

@@ -27,7 +27,7 @@ from claude_trio._options import RUN_VARIABLE
 from claude_trio._process._explain import explain
 from claude_trio._process._find import find
 from claude_trio._process._pipes import ReadEnd, Tail, WriteEnd
-from claude_trio._process._sweep import MOST_SECONDS, end_remains, group_exists
+from claude_trio._process._sweep import MOST_SECONDS, end_remains, group_exists, has_children
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -139,6 +139,7 @@ class ProcessTransport:
     _stderr: ReadEnd = attrs.field(init=False)
     _returncode: int | None = attrs.field(default=None, init=False)
     _group_left: bool = attrs.field(default=True, init=False)
+    _had_children: bool = attrs.field(default=True, init=False)
     _drained: trio.Event | None = attrs.field(default=None, init=False)
     _closing: trio.Lock = attrs.field(factory=trio.Lock, init=False)
     _host: int = attrs.field(factory=os.getpid, init=False)
@@ -211,6 +212,8 @@ class ProcessTransport:
 
     def close_stdin(self) -> None:
         """Close stdin; again is fine."""
+        if self._returncode is None:
+            self._had_children = has_children(self.pid)
         self._stdin.close()
 
     @enable_ki_protection
@@ -231,7 +234,7 @@ class ProcessTransport:
         return code
 
     @enable_ki_protection
-    async def aclose(self, *, sweep: bool) -> bool:
+    async def aclose(self, *, sweep: bool | None) -> bool:
         """End what the process left behind, close the pipes and end the stderr drain.
 
         Call it after the exit, within a shield; a process that still runs is killed.  It ends
@@ -239,7 +242,8 @@ class ProcessTransport:
 
         Args:
           sweep: Whether to end also what the process left outside of its group: whatever carries
-            the run's mark in its environment.
+            the run's mark in its environment.  None does it if the process had children when its
+            stdin was closed.
 
         Returns:
           Whether nothing of the group, nor of what was swept, is known to be left.
@@ -252,7 +256,8 @@ class ProcessTransport:
                 self._stdin.close()
                 if self.returncode is None:
                     await self._end_leader()
-                mark = self._mark if sweep else None
+                wanted = self._had_children if sweep is None else sweep
+                mark = self._mark if wanted else None
                 gone = self._is_all_gone(mark) or await self._end_rest(mark)
         finally:
             self._close_pipes()

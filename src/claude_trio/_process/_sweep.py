@@ -26,7 +26,18 @@ import attrs
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["MOST_SECONDS", "end_group", "end_remains", "group_exists"]
+__all__ = [
+    "MOST_SECONDS",
+    "NOT_OURS",
+    "carries",
+    "end_group",
+    "end_remains",
+    "group_exists",
+    "has_children",
+    "pids",
+    "proc_is_ours",
+    "stat",
+]
 
 # How long SIGTERM may take, and how long everything.
 _TERM_SECONDS: Final = 1.0
@@ -45,7 +56,7 @@ _READ_SIZE: Final = 1 << 16
 _BATCH: Final = 32
 
 # What looking at a process raises when it is gone or somebody else's.
-_NOT_OURS: Final = (FileNotFoundError, ProcessLookupError, PermissionError)
+NOT_OURS: Final = (FileNotFoundError, ProcessLookupError, PermissionError)
 
 
 def end_remains(group: int | None, mark: str | None) -> bool:
@@ -60,7 +71,7 @@ def end_remains(group: int | None, mark: str | None) -> bool:
       Whether none of them is known to be left, zombies aside.  Where the system has no usable
       ``/proc``, ``mark`` finds nothing.
     """
-    if not _proc_is_ours():
+    if not proc_is_ours():
         return group is None or end_group(group)
     try:
         carried = None if mark is None else os.fsencode(mark)
@@ -96,6 +107,18 @@ def group_exists(group: int) -> bool:
     return True
 
 
+def has_children(pid: int) -> bool:
+    """Whether a process has children, zombies included; true where the system does not tell.
+
+    It reads one small file for each thread of the process, and needs no thread of ours.
+    """
+    threads = f"/proc/{pid}/task"
+    try:
+        return any([Path(threads, name, "children").read_bytes() for name in os.listdir(threads)])  # noqa: C419, PTH208
+    except OSError:
+        return True  # A thread has just ended, or the system has no such file.
+
+
 def _is_taken(group: int) -> bool:
     # The leader was reaped.  If its number has a process, then it was given away again, which
     # means that the group was empty before.
@@ -116,14 +139,14 @@ class _Remains:
 
     def have(self, pid: int) -> bool:
         try:
-            return self._in_group(pid) or (self.mark is not None and _carries(pid, self.mark))
-        except _NOT_OURS:
+            return self._in_group(pid) or (self.mark is not None and carries(pid, self.mark))
+        except NOT_OURS:
             return False
 
     def _in_group(self, pid: int) -> bool:
         if self.group is None:
             return False
-        state, parent, group, session = _stat(pid)
+        state, parent, group, session = stat(pid)
         if self.group not in {group, session} or _is_taken(self.group):
             return False
         if state == b"Z" and parent == os.getpid():
@@ -140,7 +163,7 @@ def _end_all(remains: _Remains) -> bool:
     denied: set[int] = set()
     quiet = 0
     while quiet < _QUIET_SCANS:
-        found = [pid for pid in _pids() if pid not in spared and remains.have(pid)]
+        found = [pid for pid in pids() if pid not in spared and remains.have(pid)]
         found = [pid for pid in found if pid not in denied]
         now = time.monotonic()
         if not found:
@@ -220,7 +243,7 @@ def _open_pidfd(pid: int) -> int | None:
         return None
 
 
-def _proc_is_ours() -> bool:
+def proc_is_ours() -> bool:
     """Whether ``/proc`` is there and numbers the processes as we do."""
     try:
         return os.readlink("/proc/self") == str(os.getpid())  # noqa: PTH115 (text wanted)
@@ -228,7 +251,8 @@ def _proc_is_ours() -> bool:
         return False
 
 
-def _pids() -> Iterator[int]:
+def pids() -> Iterator[int]:
+    """List all processes that there are."""
     return (int(name) for name in os.listdir("/proc") if name.isdecimal())  # noqa: PTH208
 
 
@@ -237,19 +261,21 @@ def _lineage() -> Iterator[int]:
     while pid > 0:
         yield pid
         try:
-            pid = _stat(pid)[1]
-        except _NOT_OURS:
+            pid = stat(pid)[1]
+        except NOT_OURS:
             return
 
 
-def _stat(pid: int) -> tuple[bytes, int, int, int]:
+def stat(pid: int) -> tuple[bytes, int, int, int]:
+    """Look at a process: its state, its parent, its group and its session."""
     # The name in parentheses may hold anything, parentheses included: proc_pid_stat(5).
     fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split(None, 4)
     state, parent, group, session = fields[:4]
     return state, int(parent), int(group), int(session)
 
 
-def _carries(pid: int, mark: bytes) -> bool:
+def carries(pid: int, mark: bytes) -> bool:
+    """Whether a process has an entry in its environment, or one that goes on with a colon."""
     environ = _read(f"/proc/{pid}/environ")
     if mark not in environ:
         return False

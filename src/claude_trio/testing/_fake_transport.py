@@ -102,7 +102,7 @@ class FakeTransport:
         await self._exited.wait()
         return self._code or 0
 
-    async def aclose(self, *, sweep: bool) -> bool:  # noqa: ARG002  There is nothing to sweep.
+    async def aclose(self, *, sweep: bool | None) -> bool:  # noqa: ARG002  There is nothing to sweep.
         """Close the pipes."""
         self.exit(_EXIT_KILL)
         self._closed = self._stdin_closed = True
