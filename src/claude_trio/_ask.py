@@ -16,7 +16,7 @@ __all__ = ["Question", "ask"]
 
 
 @final
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class _Answer:
     settled: trio.Event = attrs.field(factory=trio.Event, init=False)
     decision: Decision | None = attrs.field(default=None, init=False)

@@ -26,7 +26,7 @@ __all__ = ["Desk"]
 
 
 @final
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Desk:
     """Ask the handler, keep what it defers, and take the answer that comes later."""
 

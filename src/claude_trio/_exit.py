@@ -5,9 +5,8 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING, final
 
-import attrs
-
 from claude_trio._protocol._events import frames_of
+from claude_trio._values import field, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +45,7 @@ class ExitCause(enum.Enum):
 
 
 @final
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ExitStatus:
     """How a session ended, or that it runs; it outlives the session."""
 
@@ -57,7 +56,7 @@ class ExitStatus:
     group_gone: bool | None = None
     """Whether nothing that the CLI started is known to be left; None until that was looked at."""
     stderr_tail: str = ""
-    last_lines: tuple[bytes, ...] = attrs.field(default=(), repr=False)
+    last_lines: tuple[bytes, ...] = field(default=(), repr=False)
     """The last frames that came, as they came."""
 
     @property

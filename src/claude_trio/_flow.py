@@ -42,7 +42,7 @@ __all__ = ["TurnFlow"]
 
 
 @final
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class TurnFlow:
     """What a `Turn` shows to its user, and what the link does to it."""
 

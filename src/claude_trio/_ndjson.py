@@ -40,7 +40,7 @@ def _check_limit(_: object, __: object, limit: int) -> None:
 
 
 @final
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class LineFramer:
     """Cut a stream of bytes into lines.
 

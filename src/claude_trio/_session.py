@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
-import attrs
 import trio
 
 from claude_trio._exit import ExitCause, ExitStatus
@@ -17,6 +16,7 @@ from claude_trio._flow import TurnFlow
 from claude_trio._protocol._turns import State
 from claude_trio._subscribers import Feed, Lag, Subscription, make_subscription
 from claude_trio._turn import Turn, TurnBlock
+from claude_trio._values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -54,7 +54,7 @@ class SessionState(enum.Enum):
 
 
 @final
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class LiveTask:
     """Something that runs beside the conversation.
 
@@ -72,7 +72,7 @@ class LiveTask:
 
 
 @final
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class InterruptReceipt:
     """What an interrupt did.
 

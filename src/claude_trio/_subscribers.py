@@ -15,6 +15,7 @@ import trio
 
 from claude_trio._errors import Overflow
 from claude_trio._protocol._events import Frame
+from claude_trio._values import frozen
 from claude_trio.messages import Message, SkippedLine
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Lag(enum.Enum):
 
 
 @final
-@attrs.frozen
+@frozen
 class Lagged:
     """Events were lost right here, since they were not read in time.
 
@@ -182,7 +183,7 @@ def _event(item: _Item) -> SessionEvent:
 
 
 @final
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Subscribers:
     """The subscriptions of one session."""
 

@@ -186,7 +186,7 @@ class TurnBlock(AbstractAsyncContextManager[Turn]):
 
 
 @final
-@attrs.frozen(eq=False)
+@attrs.define(eq=False, repr=False)
 class _Batches:
     flow: TurnFlow
 
@@ -200,7 +200,7 @@ class _Batches:
 
 
 @final
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class _Text:
     """The text of a turn, each part once, however it comes.
 

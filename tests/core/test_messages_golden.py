@@ -105,7 +105,7 @@ def hints_of(cls_name: str) -> dict[str, object]:
     cls: type[WireObject] = getattr(messages, cls_name)
     hints = typing.get_type_hints(cls)
     for name in attribute_names(cls):
-        if isinstance(attribute := getattr(cls, name), property):
+        if isinstance(attribute := getattr(cls, name, None), property):
             hints[name] = typing.get_type_hints(attribute.fget)["return"]
     return {name: hints[name] for name in attribute_names(cls)}
 

@@ -14,7 +14,7 @@ from claude_trio._options import (
     SessionOptions,
     to_environment,
 )
-from claude_trio._options._environment import ENCLOSING
+from claude_trio._options._command_line import ENCLOSING
 
 OURS: Final = {
     "CLAUDE_AGENT_SDK_CLIENT_APP",

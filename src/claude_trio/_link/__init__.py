@@ -59,7 +59,7 @@ __all__ = ["Handler", "Link", "Sink"]
 
 
 @final
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Link:
     """One CLI process and all that its session keeps about it."""
 

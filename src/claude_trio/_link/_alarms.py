@@ -15,7 +15,7 @@ __all__ = ["Alarms"]
 
 
 @final
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Alarms:
     """The deadlines of a session that its keeper watches."""
 

@@ -18,14 +18,14 @@ __all__ = ["Answers"]
 
 
 @final
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class _Waiter:
     answer: Answered | Refused | None = None
     done: trio.Event = attrs.field(factory=trio.Event, init=False)
 
 
 @final
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Answers:
     """The tasks that wait for an answer of the CLI."""
 
@@ -81,7 +81,7 @@ class Answers:
 
 
 @final
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class _Registered:
     waiters: dict[str, _Waiter]
     request_id: str

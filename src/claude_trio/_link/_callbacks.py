@@ -28,7 +28,7 @@ Handler: TypeAlias = "Callable[[Incoming], Awaitable[Mapping[str, object] | None
 
 
 @final
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Callback:
     """One request that is being handled."""
 
@@ -43,7 +43,7 @@ class Callback:
 
 
 @final
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Callbacks:
     """The callbacks that run."""
 

@@ -18,7 +18,7 @@ __all__ = ["Writer"]
 
 
 @final
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Writer:
     """Write lines to the CLI's stdin in the order in which they are given.
 

@@ -8,13 +8,17 @@ Each option travels one way, and `_flags` has the table.
 from __future__ import annotations
 
 from claude_trio._options._agents import AgentDefinition
-from claude_trio._options._argv import CommandLine, FileArgument, to_command_line
 from claude_trio._options._check import LONGEST_ARGUMENT, RUN_VARIABLE
+from claude_trio._options._combinations import warnings_for
+from claude_trio._options._command_line import (
+    CommandLine,
+    FileArgument,
+    to_command_line,
+    to_environment,
+)
 from claude_trio._options._convert import PathLike, StrPath
-from claude_trio._options._environment import to_environment
 from claude_trio._options._limits import Limits, Timeouts
 from claude_trio._options._session import SessionOptions
-from claude_trio._options._warnings import warnings_for
 
 __all__ = [
     "LONGEST_ARGUMENT",

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias, cast, final
 
-import attrs
-from attrs import field, frozen
-
 from claude_trio._options import _check as check
 from claude_trio._options._convert import json_mapping, plain, servers, words
+from claude_trio._values import field, fields_of, frozen
 
 __all__ = ["AgentDefinition", "Agents", "agents"]
 
@@ -73,8 +71,8 @@ def _key(name: str) -> str:
 def _definition(agent: AgentDefinition | Mapping[str, object]) -> Mapping[str, object]:
     if not isinstance(agent, AgentDefinition):
         return agent
-    given = attrs.asdict(agent, recurse=False, filter=lambda _field, value: value is not None)
-    return {_key(name): value for name, value in given.items()}
+    values = {name: getattr(agent, name) for name in fields_of(AgentDefinition)}
+    return {_key(name): value for name, value in values.items() if value is not None}
 
 
 def agents(

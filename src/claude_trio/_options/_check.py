@@ -14,7 +14,6 @@ from uuid import UUID
 
 from claude_trio._options._convert import to_json
 from claude_trio._options._flags import TAKEN_FLAGS
-from claude_trio._options._rules import refuse_rule, refuse_skill
 
 if TYPE_CHECKING:
     import attrs
@@ -52,8 +51,7 @@ LONGEST_ARGUMENT: Final = 131_071
 # What a process and all that it starts carry in their environment.
 RUN_VARIABLE: Final = "CLAUDE_TRIO_RUN"
 
-_SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
-_FLAG: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*")
+_FLAG: Final = r"[A-Za-z0-9][A-Za-z0-9-]*"
 
 T = TypeVar("T")
 
@@ -65,8 +63,10 @@ def _refuse_type(option: str, wanted: str, value: object) -> NoReturn:
 def _text(option: str, value: object) -> str:
     if not isinstance(value, str):
         _refuse_type(option, "a string", value)
-    if _SURROGATE.search(value):
-        raise ValueError(f"{option}: holds a lone surrogate, which UTF-8 cannot carry")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{option}: holds a lone surrogate, which UTF-8 cannot carry") from None
     return value
 
 
@@ -145,6 +145,8 @@ def names(_self: object, field: attrs.Attribute[T], value: T) -> None:
 
 def rules(_self: object, field: attrs.Attribute[T], value: T) -> None:
     """Accept permission rules that stand in one argument, with commas between."""
+    from claude_trio._options._rules import refuse_rule  # noqa: PLC0415  Few options are rules.
+
     for item in () if value is None else _items(field.name, value):
         rule = _text(field.name, item)
         if why := refuse_rule(rule):
@@ -153,6 +155,8 @@ def rules(_self: object, field: attrs.Attribute[T], value: T) -> None:
 
 def each_skill(_self: object, field: attrs.Attribute[T], value: T) -> None:
     """Accept skill names, and ``"all"`` alone."""
+    from claude_trio._options._rules import refuse_skill  # noqa: PLC0415  As above.
+
     for item in () if value is None else _items(field.name, value):
         name = _text(field.name, item)
         if why := refuse_skill(name):
@@ -302,7 +306,7 @@ def extra_args(_self: object, field: attrs.Attribute[T], value: T) -> None:
     """Accept flags without their dashes that no option and not the library stands for."""
     for key, item in _object(field.name, value).items():
         flag = _argument(field.name, key)
-        if not _FLAG.fullmatch(flag):
+        if not re.fullmatch(_FLAG, flag):
             raise ValueError(f"{field.name}: {flag!r} is no flag; write it without its dashes")
         if why := TAKEN_FLAGS.get(flag):
             raise ValueError(f"{field.name}: {flag!r} is refused: {why}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, TypeVar, final
 
-from attrs import field, frozen
+from claude_trio._values import field, frozen
 
 if TYPE_CHECKING:
     import attrs

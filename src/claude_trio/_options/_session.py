@@ -6,13 +6,11 @@ import reprlib
 from collections.abc import Mapping
 from typing import Self, final
 
-import attrs
-from attrs import field, frozen
-
 from claude_trio._options import _check as check
 from claude_trio._options import _convert as convert
 from claude_trio._options._agents import Agents, agents
 from claude_trio._options._combinations import refuse_combinations
+from claude_trio._values import field, fields_of, frozen
 
 __all__ = ["SessionOptions"]
 
@@ -338,15 +336,14 @@ class SessionOptions:
           TypeError: as `SessionOptions`.
           ValueError: as `SessionOptions`.
         """
-        isolated = cls(setting_sources=(), strict_mcp_config=True, auto_memory=False)
-        return attrs.evolve(isolated, **options)  # type: ignore[arg-type]  # The fields check them.
+        isolated = {"setting_sources": (), "strict_mcp_config": True, "auto_memory": False}
+        return cls(**isolated | options)  # type: ignore[arg-type]  # The fields check them.
 
     def __repr__(self) -> str:
-        bare = type(self)()
         given = (
-            f"{option.name}={_shown(value)}"
-            for option in attrs.fields(type(self))
-            if (value := getattr(self, option.name)) != getattr(bare, option.name)
+            f"{name}={_shown(value)}"
+            for name, option in fields_of(type(self)).items()
+            if (value := getattr(self, name)) != option.make_default()
         )
         return f"{type(self).__name__}({', '.join(given)})"
 

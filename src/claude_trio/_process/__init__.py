@@ -1,6 +1,6 @@
 """Start a CLI as a process, and leave nothing of it behind.
 
-`spawn` is a `Launcher`.  `_find` looks for the program and `_explain` says why one does not start;
+`spawn` is a `Launcher`.  `_program` looks for the program and says why one does not start;
 `_pipes` has the ends of the three pipes, `_spawn` the process and its exit, and `_sweep` ends what
 the process left behind.
 """

@@ -31,7 +31,7 @@ _MOST_CONTINUATIONS: Final = 3
 
 
 @final
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class ReadEnd:
     """The end that we read."""
 
@@ -86,7 +86,7 @@ class ReadEnd:
 
 
 @final
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class WriteEnd:
     """The end that we write."""
 
@@ -113,7 +113,7 @@ class WriteEnd:
 
 
 @final
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Tail:
     """The last bytes of a stream."""
 

@@ -24,9 +24,8 @@ from trio.lowlevel import enable_ki_protection
 
 from claude_trio._errors import LaunchFailed
 from claude_trio._options import RUN_VARIABLE
-from claude_trio._process._explain import explain
-from claude_trio._process._find import find
 from claude_trio._process._pipes import ReadEnd, Tail, WriteEnd
+from claude_trio._process._program import explain, find
 from claude_trio._process._sweep import MOST_SECONDS, end_remains, group_exists, has_children
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
 
-import attrs
+from claude_trio._values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -132,7 +132,7 @@ def _is_taken(group: int) -> bool:
 
 
 @final
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class _Remains:
     group: int | None
     mark: bytes | None

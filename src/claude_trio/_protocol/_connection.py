@@ -78,7 +78,7 @@ def _are_conversation(lines: list[bytes | SkippedLine]) -> TypeGuard[list[bytes]
 
 
 @final
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Connection:
     """Both directions of one CLI process.
 

@@ -16,10 +16,9 @@ import enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
-import attrs
-
 from claude_trio._errors import LocalProtocolError
 from claude_trio._ndjson import encode, object_or_empty
+from claude_trio._values import Record
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -53,36 +52,44 @@ class DropReason(enum.Enum):
 
 
 @final
-@attrs.frozen(kw_only=True)
-class Answered:
-    """The CLI did what was asked."""
+class Answered(Record):
+    """The CLI did what was asked.  ``response`` is empty if it had nothing to say."""
 
-    request_id: str
-    subtype: str
-    response: Mapping[str, object]
-    """What it said; empty if it had nothing to say."""
+    __slots__ = ("request_id", "response", "subtype")
+
+    def __init__(self, *, request_id: str, subtype: str, response: Mapping[str, object]) -> None:
+        self.request_id = request_id
+        self.subtype = subtype
+        self.response = response
 
 
 @final
-@attrs.frozen(kw_only=True)
-class Refused:
+class Refused(Record):
     """The CLI answered with an error, or with something that is no answer."""
 
-    request_id: str
-    subtype: str
-    error: str
-    error_code: str | None
+    __slots__ = ("error", "error_code", "request_id", "subtype")
+
+    def __init__(
+        self, *, request_id: str, subtype: str, error: str, error_code: str | None
+    ) -> None:
+        self.request_id = request_id
+        self.subtype = subtype
+        self.error = error
+        self.error_code = error_code
 
 
 @final
-@attrs.frozen(kw_only=True)
-class Dropped:
-    """The frame changes nothing."""
+class Dropped(Record):
+    """The frame changes nothing.  ``subtype`` is what had been asked, if that is known."""
 
-    request_id: str | None
-    reason: DropReason
-    subtype: str | None = None
-    """What had been asked, if that is known."""
+    __slots__ = ("reason", "request_id", "subtype")
+
+    def __init__(
+        self, *, request_id: str | None, reason: DropReason, subtype: str | None = None
+    ) -> None:
+        self.request_id = request_id
+        self.reason = reason
+        self.subtype = subtype
 
 
 # How many settled requests are remembered, so that a second or late answer is told from one to
@@ -91,14 +98,14 @@ _REMEMBERED: Final = 1024
 
 
 @final
-@attrs.define(eq=False)
 class HostRequests:
     """What we ask the CLI."""
 
-    _pending: dict[str, str] = attrs.field(factory=dict[str, str], init=False)
-    _settled: dict[str, Dropped] = attrs.field(factory=dict[str, Dropped], init=False)
-    _opened: int = attrs.field(default=0, init=False)
-    _closed: bool = attrs.field(default=False, init=False)
+    def __init__(self) -> None:
+        self._pending: dict[str, str] = {}
+        self._settled: dict[str, Dropped] = {}
+        self._opened = 0
+        self._closed = False
 
     @property
     def pending(self) -> Mapping[str, str]:
@@ -178,36 +185,47 @@ class HostRequests:
         known = self._settled.get(request_id)
         if known is None:
             return Dropped(request_id=request_id, reason=DropReason.UNKNOWN)
-        self._settled[request_id] = attrs.evolve(known, reason=DropReason.DOUBLE)
+        self._settled[request_id] = Dropped(
+            request_id=request_id, reason=DropReason.DOUBLE, subtype=known.subtype
+        )
         return known
 
 
 @final
-@attrs.frozen(kw_only=True)
-class Incoming:
+class Incoming(Record):
     """The CLI asks something that is to be answered."""
 
-    request_id: str
-    subtype: str
-    request: Mapping[str, object]
+    __slots__ = ("request", "request_id", "subtype")
+
+    def __init__(self, *, request_id: str, subtype: str, request: Mapping[str, object]) -> None:
+        self.request_id = request_id
+        self.subtype = subtype
+        self.request = request
 
 
 @final
-@attrs.frozen(kw_only=True)
-class Reply:
+class Reply(Record):
     """The request is answered by this line already; there is nothing else to do."""
 
-    line: bytes
+    __slots__ = ("line",)
+
+    def __init__(self, *, line: bytes) -> None:
+        self.line = line
 
 
 @final
-@attrs.frozen(kw_only=True)
-class Cancelled:
-    """The CLI no longer wants the answer of an in-process tool; the notification is answered."""
+class Cancelled(Record):
+    """The CLI no longer wants the answer of an in-process tool; the notification is answered.
 
-    request_id: str | None
-    """The request that needs no answer any more; None if none was open for that call."""
-    line: bytes
+    ``request_id`` is the request that needs no answer any more; None if none was open for that
+    call.
+    """
+
+    __slots__ = ("line", "request_id")
+
+    def __init__(self, *, request_id: str | None, line: bytes) -> None:
+        self.request_id = request_id
+        self.line = line
 
 
 # The CLI's own code for the same.
@@ -217,12 +235,7 @@ _UNSUPPORTED: Final = "unsupported_request"
 _Call: TypeAlias = tuple[str, str | int]
 
 
-def _frozen(subtypes: Collection[str]) -> frozenset[str]:
-    return frozenset(subtypes)
-
-
 @final
-@attrs.define(eq=False)
 class CliRequests:
     """What the CLI asks us.
 
@@ -231,10 +244,11 @@ class CliRequests:
         may wait for ever for an answer that does not come.
     """
 
-    _known: frozenset[str] = attrs.field(converter=_frozen)
-    _open: dict[str, Incoming] = attrs.field(factory=dict[str, Incoming], init=False)
-    _calls: dict[_Call, str] = attrs.field(factory=dict[_Call, str], init=False)
-    _closed: bool = attrs.field(default=False, init=False)
+    def __init__(self, known: Collection[str]) -> None:
+        self._known = frozenset(known)
+        self._open: dict[str, Incoming] = {}
+        self._calls: dict[_Call, str] = {}
+        self._closed = False
 
     @property
     def pending(self) -> Mapping[str, Incoming]:

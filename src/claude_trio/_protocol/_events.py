@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias, final
 
-import attrs
-
 from claude_trio._ndjson import HEAD
+from claude_trio._values import Record
 from claude_trio.messages import Message, SkippedLine, decode
 
 if TYPE_CHECKING:
@@ -30,12 +29,14 @@ __all__ = [
 
 
 @final
-@attrs.define(eq=False)
 class Frame:
     """One frame, shared by all who get it; decoded once, when first taken."""
 
-    line: bytes
-    _said: Message | SkippedLine | None = None
+    __slots__ = ("__weakref__", "_said", "line")
+
+    def __init__(self, line: bytes, said: Message | None = None) -> None:
+        self.line = line
+        self._said: Message | SkippedLine | None = said
 
     @property
     def said(self) -> Message | SkippedLine:
@@ -49,14 +50,20 @@ class Frame:
 
 
 @final
-@attrs.frozen
-class Conversation:
-    """Lines in their order of arrival, all of one turn of ours, or of none."""
+class Conversation(Record):
+    """Lines in their order of arrival, all of one turn of ours, or of none.
 
-    turn: OwnTurn | None
-    lines: list[bytes]
-    message: Message | None = None
-    """What the line says, if it is one and was decoded already."""
+    If it is one line and was decoded already, ``message`` is what it says.
+    """
+
+    __slots__ = __match_args__ = ("turn", "lines", "message")
+
+    def __init__(
+        self, turn: OwnTurn | None, lines: list[bytes], message: Message | None = None
+    ) -> None:
+        self.turn = turn
+        self.lines = lines
+        self.message = message
 
     @property
     def frames(self) -> list[Frame]:
@@ -65,53 +72,65 @@ class Conversation:
 
 
 @final
-@attrs.frozen
-class Skipped:
+class Skipped(Record):
     """A line was lost; ``turn`` is the one that may miss it."""
 
-    turn: OwnTurn | None
-    line: SkippedLine
+    __slots__ = __match_args__ = ("turn", "line")
+
+    def __init__(self, turn: OwnTurn | None, line: SkippedLine) -> None:
+        self.turn = turn
+        self.line = line
 
 
 @final
-@attrs.frozen
-class TurnEnded:
+class TurnEnded(Record):
     """The CLI's part of a turn is over: nothing more of it can come."""
 
-    turn: OwnTurn
+    __slots__ = __match_args__ = ("turn",)
+
+    def __init__(self, turn: OwnTurn) -> None:
+        self.turn = turn
 
 
 @final
-@attrs.frozen
-class RequestReceived:
+class RequestReceived(Record):
     """The CLI asks for something; it waits for `Connection.answer` or `Connection.refuse`."""
 
-    turn: OwnTurn | None
-    request: Incoming
+    __slots__ = __match_args__ = ("turn", "request")
+
+    def __init__(self, turn: OwnTurn | None, request: Incoming) -> None:
+        self.turn = turn
+        self.request = request
 
 
 @final
-@attrs.frozen
-class RequestWithdrawn:
+class RequestWithdrawn(Record):
     """The CLI does not want the answer any more."""
 
-    request_id: str
+    __slots__ = __match_args__ = ("request_id",)
+
+    def __init__(self, request_id: str) -> None:
+        self.request_id = request_id
 
 
 @final
-@attrs.frozen
-class RequestAnswered:
+class RequestAnswered(Record):
     """The CLI has answered a request of ours, or refused it."""
 
-    answer: Answered | Refused
+    __slots__ = __match_args__ = ("answer",)
+
+    def __init__(self, answer: Answered | Refused) -> None:
+        self.answer = answer
 
 
 @final
-@attrs.frozen
-class Send:
+class Send(Record):
     """Bytes that the protocol wants written at once."""
 
-    data: bytes
+    __slots__ = __match_args__ = ("data",)
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
 
 
 Event: TypeAlias = (

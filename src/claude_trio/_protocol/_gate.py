@@ -46,7 +46,7 @@ class Cancelled(enum.Enum):
 
 
 @final
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class OwnTurn:
     """One turn of ours: a prompt, its steers, and the agents that they started."""
 
@@ -83,7 +83,7 @@ def verdict(turn: OwnTurn, ledger: Ledger, tasks: Tasks) -> Verdict:
 
 
 @final
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Gate:
     """The turn machine and the ledgers of one CLI process.
 

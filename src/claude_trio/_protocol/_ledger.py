@@ -18,7 +18,7 @@ import enum
 import math
 from typing import TYPE_CHECKING, Final, final
 
-import attrs
+from claude_trio._values import Record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,39 +54,54 @@ class Fate(enum.Enum):
 
 
 @final
-@attrs.define(eq=False)
 class Prompt:
-    """One prompt or steer that was written."""
+    """One prompt or steer that was written.
 
-    ordinal: int
-    uuid: str | None
-    standing: Standing = Standing.WRITTEN
-    fate: Fate | None = None
-    result: int | None = None
-    """The ordinal of the result that answers it."""
-    certain: bool = True
-    """False if nothing that came decides which result that is."""
-    maybe: int | None = None
-    """The ordinal of the last result that came while it may have been part of that run."""
-    results_before: int = 0
-    """How many results had come when it started."""
+    Attributes:
+      ordinal: Which one it is, from 0.
+      uuid: Its id, if it has one.
+      standing: How far it has come.
+      fate: What became of it.
+      result: The ordinal of the result that answers it.
+      certain: False if nothing that came decides which result that is.
+      maybe: The ordinal of the last result that came while it may have been part of that run.
+      results_before: How many results had come when it started.
+    """
+
+    __slots__ = (
+        *("certain", "fate", "maybe", "ordinal", "result", "results_before", "standing", "uuid"),
+        "__weakref__",
+    )
+
+    def __init__(self, ordinal: int, uuid: str | None) -> None:
+        self.ordinal = ordinal
+        self.uuid = uuid
+        self.standing = Standing.WRITTEN
+        self.fate: Fate | None = None
+        self.result: int | None = None
+        self.certain = True
+        self.maybe: int | None = None
+        self.results_before = 0
 
 
 @final
-@attrs.frozen(kw_only=True)
-class RunResult:
+class RunResult(Record):
     """One result as the ledger sees it."""
 
-    ordinal: int
-    unsolicited: bool
+    __slots__ = ("ordinal", "unsolicited")
+
+    def __init__(self, *, ordinal: int, unsolicited: bool) -> None:
+        self.ordinal = ordinal
+        self.unsolicited = unsolicited
 
 
 @final
-@attrs.frozen
-class _Run:
-    newest: int
-    """The ordinal of the newest prompt that had been written when it began."""
-    scheduled: bool
+class _Run(Record):
+    __slots__ = ("newest", "scheduled")
+
+    def __init__(self, newest: int, *, scheduled: bool) -> None:
+        self.newest = newest  # The ordinal of the newest prompt that was written when it began.
+        self.scheduled = scheduled
 
 
 _TERMINAL: Final = {
@@ -96,25 +111,32 @@ _TERMINAL: Final = {
 
 
 @final
-@attrs.define(eq=False)
 class Ledger:
     """The prompts of one CLI process, and what became of each.
 
     Times are inputs, in seconds on any clock.
+
+    Attributes:
+      quiet: How long after a result nothing may begin before folding is taken as decided.
+      prompts: All of them, by their ordinals.
+      results: How many results have come.
+      last_result_at: When the last one came.
+      run: The run that goes on.
+      state: The session state that the CLI reported last; None if it never has.
+      speaks_lifecycle: Whether it tells what becomes of prompts.
     """
 
-    quiet: float
-    """How long after a result nothing may begin before folding is taken as decided."""
-    prompts: list[Prompt] = attrs.field(factory=list, init=False)
-    results: int = attrs.field(default=0, init=False)
-    last_result_at: float = attrs.field(default=-math.inf, init=False)
-    run: _Run | None = attrs.field(default=None, init=False)
-    state: str | None = attrs.field(default=None, init=False)
-    """The session state that the CLI reported last; None if it never has."""
-    speaks_lifecycle: bool = attrs.field(default=False, init=False)
-    _open: list[Prompt] = attrs.field(factory=list, init=False)
-    _by_uuid: dict[str, Prompt] = attrs.field(factory=dict, init=False)
-    _scheduled: bool = attrs.field(default=False, init=False)
+    def __init__(self, quiet: float) -> None:
+        self.quiet = quiet
+        self.prompts: list[Prompt] = []
+        self.results = 0
+        self.last_result_at = -math.inf
+        self.run: _Run | None = None
+        self.state: str | None = None
+        self.speaks_lifecycle = False
+        self._open: list[Prompt] = []
+        self._by_uuid: dict[str, Prompt] = {}
+        self._scheduled = False
 
     @property
     def outstanding(self) -> Sequence[Prompt]:
@@ -135,7 +157,7 @@ class Ledger:
 
     def init(self) -> None:
         """A run begins."""
-        self.run = _Run(len(self.prompts) - 1, self._scheduled)
+        self.run = _Run(len(self.prompts) - 1, scheduled=self._scheduled)
         self._scheduled = False
 
     def lifecycle(self, uuid: str, state: str, *, scheduled: bool = False) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast, final
 
-import attrs
-
 from claude_trio.messages import Outcome
 
 if TYPE_CHECKING:
@@ -29,13 +27,16 @@ def outcome_of(message: ResultMessage, *, cancelled: bool) -> Outcome:
 
 
 @final
-@attrs.define(eq=False)
 class Spending:
-    """What each result of one process has cost, in US dollars."""
+    """What each result of one process has cost, in US dollars.
 
-    resumed: bool = False
-    """Whether the session is older than the process: then the first total says nothing."""
-    _total: float | None = attrs.field(default=None, init=False)
+    Args:
+      resumed: Whether the session is older than the process: then the first total says nothing.
+    """
+
+    def __init__(self, *, resumed: bool = False) -> None:
+        self.resumed = resumed
+        self._total: float | None = None
 
     def of(self, message: ResultMessage) -> float | None:
         """Say what was spent since the result before; None if that is not known."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import final
 
-import attrs
+from claude_trio._values import frozen
 
 __all__ = [
     "Accepted",
@@ -25,7 +25,7 @@ __all__ = [
 
 
 @final
-@attrs.frozen
+@frozen
 class SteerRef:
     """Name one accepted steer."""
 
@@ -37,7 +37,7 @@ class SteerRef:
 
 
 @final
-@attrs.frozen
+@frozen
 class Accepted:
     """The steer was taken; steer again with ``token``."""
 
@@ -46,7 +46,7 @@ class Accepted:
 
 
 @final
-@attrs.frozen
+@frozen
 class Duplicate:
     """The same message was accepted before, as ``ref``; nothing was done."""
 
@@ -54,7 +54,7 @@ class Duplicate:
 
 
 @final
-@attrs.frozen
+@frozen
 class StaleTurn:
     """The token is not that of the running turn; nothing was done."""
 
@@ -63,19 +63,19 @@ class StaleTurn:
 
 
 @final
-@attrs.frozen
+@frozen
 class NoLiveTurn:
     """No turn runs that could be steered; nothing was done."""
 
 
 @final
-@attrs.frozen
+@frozen
 class ClientMsgIdReuse:
     """The message id was used for another text; nothing was done."""
 
 
 @final
-@attrs.frozen
+@frozen
 class NoSteerChannel:
     """This session cannot be steered at all."""
 
@@ -84,17 +84,20 @@ SteerOutcome = Accepted | Duplicate | StaleTurn | NoLiveTurn | ClientMsgIdReuse 
 
 
 @final
-@attrs.define(eq=False)
 class Steering:
-    """The steers of one session.  Nothing here waits, so each decision is one step."""
+    """The steers of one session.  Nothing here waits, so each decision is one step.
 
-    wired: bool = True
-    """Whether there is a channel to the running turn at all."""
-    token: int | None = attrs.field(default=None, init=False)
-    """The token of the running turn; None if none can be steered."""
-    _last_token: int = attrs.field(default=0, init=False)
-    _accepted: int = attrs.field(default=0, init=False)
-    _known: dict[str, tuple[str | None, SteerRef]] = attrs.field(factory=dict, init=False)
+    Attributes:
+      wired: Whether there is a channel to the running turn at all.
+      token: The token of the running turn; None if none can be steered.
+    """
+
+    def __init__(self, *, wired: bool = True) -> None:
+        self.wired = wired
+        self.token: int | None = None
+        self._last_token = 0
+        self._accepted = 0
+        self._known: dict[str, tuple[str | None, SteerRef]] = {}
 
     def turn_started(self) -> int:
         """A turn begins that can be steered; return its token."""

@@ -12,8 +12,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final, final
 
-import attrs
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -26,22 +24,39 @@ _UPDATED_TERMINAL: Final = frozenset({"completed", "failed", "killed"})
 
 
 @final
-@attrs.define(eq=False)
 class Task:
-    """One live task."""
+    """One live task.
 
-    id: str
-    type: str
-    run_id: str | None
-    owner: object
-    """The turn that started it; None if none of ours did."""
-    backgrounded: bool | None
-    """None where the CLI does not say (2.1.197)."""
-    nested: bool = False
-    """Whether a subagent started it."""
-    description: str = ""
-    ended_at: float | None = None
-    """When an update said that it has ended, if no notification has come yet."""
+    Attributes:
+      id: Its id.
+      type: What kind it is.
+      run_id: The id of this run of it.
+      owner: The turn that started it; None if none of ours did.
+      backgrounded: Whether it runs in the background; None where the CLI does not say (2.1.197).
+      nested: Whether a subagent started it.
+      description: What it is for.
+      ended_at: When an update said that it has ended, if no notification has come yet.
+    """
+
+    def __init__(
+        self,
+        id: str,  # noqa: A002  The CLI's word.
+        type: str,  # noqa: A002  As above.
+        run_id: str | None,
+        owner: object,
+        *,
+        backgrounded: bool | None,
+        nested: bool = False,
+        description: str = "",
+    ) -> None:
+        self.id = id
+        self.type = type
+        self.run_id = run_id
+        self.owner = owner
+        self.backgrounded = backgrounded
+        self.nested = nested
+        self.description = description
+        self.ended_at: float | None = None
 
     @property
     def is_agent(self) -> bool:
@@ -50,28 +65,30 @@ class Task:
 
 
 @final
-@attrs.define(eq=False)
 class _Owed:
-    owner: object
-    run_id: str | None
-    since: float
-    is_agent: bool
-    before_run: bool = False
-    """Whether a run has begun since."""
+    def __init__(self, task: Task, since: float) -> None:
+        self.owner = task.owner
+        self.run_id = task.run_id
+        self.is_agent = task.is_agent
+        self.since = since
+        self.before_run = False  # Whether a run has begun since.
 
 
 @final
-@attrs.define(eq=False)
 class Tasks:
     """The live tasks of one CLI process, and the follow-ups that ended agents owe.
 
     Times are inputs, in seconds on any clock.
+
+    Attributes:
+      patience: How long after an agent's end its notification, and its follow-up, may take.
+      live: The live tasks by their ids.
     """
 
-    patience: float
-    """How long after an agent's end its notification, and its follow-up, may take."""
-    live: dict[str, Task] = attrs.field(factory=dict, init=False)
-    _owed: list[_Owed] = attrs.field(factory=list, init=False)
+    def __init__(self, patience: float) -> None:
+        self.patience = patience
+        self.live: dict[str, Task] = {}
+        self._owed: list[_Owed] = []
 
     def started(
         self,
@@ -99,7 +116,7 @@ class Tasks:
             task_type,
             run_id,
             owner,
-            backgrounded,
+            backgrounded=backgrounded,
             nested=parent is not None,
             description=description,
         )
@@ -137,7 +154,7 @@ class Tasks:
         # A shell holds nothing open, but its follow-up must not be taken for an agent's.
         # What a subagent started reports to that subagent.
         if task.backgrounded is not False and not task.nested:
-            self._owed.append(_Owed(task.owner, task.run_id, now, task.is_agent))
+            self._owed.append(_Owed(task, now))
 
     def run_began(self) -> None:
         """A run begins; what is owed from now on is not owed by it."""

@@ -11,8 +11,6 @@ from __future__ import annotations
 import enum
 from typing import Final, final
 
-import attrs
-
 from claude_trio._errors import LocalProtocolError, RemoteProtocolError
 
 __all__ = ["TRANSITIONS", "Input", "State", "TurnMachine"]
@@ -89,7 +87,6 @@ _FROM_THE_CLI: Final = frozenset({Input.RESULT, Input.TURN_OVER})
 
 
 @final
-@attrs.define(eq=False)
 class TurnMachine:
     """The state of one session, and the guard that turns receive numbers into inputs.
 
@@ -98,9 +95,10 @@ class TurnMachine:
     with a smaller number than the running prompt's was meant for a turn before it.
     """
 
-    state: State = State.IDLE
-    _last_cancel: int = attrs.field(default=-1, init=False)
-    _prompted_at: int = attrs.field(default=-1, init=False)
+    def __init__(self, state: State = State.IDLE) -> None:
+        self.state = state
+        self._last_cancel = -1
+        self._prompted_at = -1
 
     def prompt(self, number: int) -> State:
         """Take in a prompt; the state stays `IDLE` if its cancel has overtaken it.

@@ -1,21 +1,22 @@
 """What everything that came over the wire has in common.
 
 A session brings thousands of frames, and of most of them a program looks at one or two fields.  So
-a message that came holds nothing but the JSON object at first: its slots are empty, and each is
-filled when it is asked for first (`__getattr__` is what Python calls when a slot is empty).  That
-makes a message for little more than the price of a dict.  One that is built by hand has all its
-slots filled by `__init__`, as with any attrs class.
+a message that came holds nothing but the JSON object at first, and each attribute is
+read when it is asked for first (`__getattr__` is what Python calls when an attribute is missing).
+That makes a message for little more than the price of a dict.  One that is built by hand has all
+its attributes from the start, as with any attrs class.
 """
 
 from __future__ import annotations
 
 import reprlib
+from collections import defaultdict
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, ClassVar, Final, TypeVar, cast
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
-import attrs
+from claude_trio._values import fields_of, frozen
 
-from ._fields import Field, default_of, fields_of, kind, look_up, objects
+from ._fields import Lookup, kind, look_up, lookup_of, objects
 
 __all__ = ["SessionFrame", "WireObject", "of_wire", "parts", "set_source"]
 
@@ -55,18 +56,18 @@ class WireObject:
 
         def __getattr__(self, name: str) -> object:
             cls = type(self)
-            fields = _fields.get(cls)
-            if fields is None and name in attrs.fields_dict(cls):
-                fields = _fields[cls] = fields_of(cls, cls._inner)
-            if fields is None or name not in fields:
-                raise AttributeError(f"{cls.__name__!r} object has no attribute {name!r}")
-            field = fields[name]
-            value = look_up(field, self._source)
-            field.store(self, value)
+            lookups = _lookups[cls]
+            if name not in lookups:
+                field = fields_of(cls).get(name)
+                if field is None:
+                    raise AttributeError(f"{cls.__name__!r} object has no attribute {name!r}")
+                lookups[name] = lookup_of(field, cls._inner)
+            value = look_up(lookups[name], self._source)
+            _set(self, name, value)
             return value
 
     def _values(self) -> tuple[object, ...]:
-        return tuple(getattr(self, field.name) for field in _attributes(self))
+        return tuple(getattr(self, field.name) for field in fields_of(type(self)).values())
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, WireObject) and type(self) is type(other):
@@ -79,19 +80,18 @@ class WireObject:
     def __repr__(self) -> str:
         shown = (
             f"{field.name}={_SHORT.repr(value)}"
-            for field, value in zip(_attributes(self), self._values(), strict=False)
-            if field.default is attrs.NOTHING or value != default_of(field.default)
+            for field, value in zip(fields_of(type(self)).values(), self._values(), strict=False)
+            if field.required or value != field.make_default()
         )
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        # The attributes by name, so that a pickle outlives a new one; attrs' own state methods
-        # know nothing of the slot that holds `raw`.
-        values = {field.name: getattr(self, field.name) for field in _attributes(self)}
+        # The attributes by name, so that a pickle outlives a new one, and what `raw` is made of.
+        values = {field.name: getattr(self, field.name) for field in fields_of(type(self)).values()}
         return _rebuild, (type(self), values, getattr(self, "_source", None))
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class SessionFrame(WireObject):
     """A message that names its session and has an id of its own.
 
@@ -104,9 +104,10 @@ class SessionFrame(WireObject):
     session_id: str | None = None
 
 
-_fields: Final[dict[type, dict[str, Field]]] = {}
+_lookups: Final[defaultdict[type, dict[str, Lookup]]] = defaultdict(dict)
 
 _new: Final = object.__new__
+_set: Final = object.__setattr__
 
 set_source: Final[Callable[[WireObject, bytes | dict[str, object]], None]] = vars(WireObject)[
     "_source"
@@ -124,13 +125,6 @@ def of_wire(cls: type[_W], raw: dict[str, object]) -> _W:
 def parts(cls: type[WireObject]) -> Mapping[str, object]:
     """Make the metadata of an attribute that holds one ``cls`` for each object of a list."""
     return kind((list,), lambda value: tuple(of_wire(cls, x) for x in objects(value)))
-
-
-def _attributes(of: WireObject) -> tuple[attrs.Attribute[object], ...]:
-    return cast(
-        "tuple[attrs.Attribute[object], ...]",
-        attrs.fields(cast("type[attrs.AttrsInstance]", type(of))),
-    )
 
 
 def _rebuild(

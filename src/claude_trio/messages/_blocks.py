@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, TypeAlias, cast
 
-import attrs
+from claude_trio._values import field, frozen
 
 from ._base import WireObject, of_wire
 from ._fields import items, kind
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class TextBlock(WireObject):
     """Text.
 
@@ -46,7 +46,7 @@ class TextBlock(WireObject):
     citations: tuple[Mapping[str, object], ...] = ()
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class ThinkingBlock(WireObject):
     """What the model thought.
 
@@ -59,7 +59,7 @@ class ThinkingBlock(WireObject):
     signature: str | None = None
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class RedactedThinkingBlock(WireObject):
     """A thought that the API sends encrypted.
 
@@ -70,7 +70,7 @@ class RedactedThinkingBlock(WireObject):
     data: str
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class ToolUseBlock(WireObject):
     """A tool call of the model, which the CLI carries out.
 
@@ -85,7 +85,7 @@ class ToolUseBlock(WireObject):
     input: Mapping[str, object]
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class ServerToolUseBlock(WireObject):
     """A tool call that the API itself carries out, such as a web search.
 
@@ -100,7 +100,7 @@ class ServerToolUseBlock(WireObject):
     input: Mapping[str, object]
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class ServerToolResultBlock(WireObject):
     """The result of a tool call that the API carried out.
 
@@ -115,7 +115,7 @@ class ServerToolResultBlock(WireObject):
     content: object = None
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class ImageBlock(WireObject):
     """An image.
 
@@ -126,7 +126,7 @@ class ImageBlock(WireObject):
     source: Mapping[str, object]
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class DocumentBlock(WireObject):
     """A document, such as a PDF.
 
@@ -141,7 +141,7 @@ class DocumentBlock(WireObject):
     context: str | None = None
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class ToolReferenceBlock(WireObject):
     """In the result of a search for tools: one that was found.
 
@@ -152,7 +152,7 @@ class ToolReferenceBlock(WireObject):
     tool_name: str
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class UnknownBlock(WireObject):
     """A block of a type that this version does not know; `raw` is all of it.
 
@@ -201,7 +201,7 @@ A string is one text block, in a list too; an object is one block; anything else
 """
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class ToolResultBlock(WireObject):
     """The result of a tool call.
 
@@ -212,7 +212,7 @@ class ToolResultBlock(WireObject):
     """
 
     tool_use_id: str
-    content: tuple[ContentBlock, ...] = attrs.field(default=(), metadata=CONTENT)
+    content: tuple[ContentBlock, ...] = field(default=(), metadata=CONTENT)
     is_error: bool = False
 
     @property

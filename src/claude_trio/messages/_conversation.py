@@ -8,17 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-import attrs
+from claude_trio._values import field, frozen
 
 from ._base import SessionFrame, WireObject, set_source
 from ._blocks import CONTENT, ContentBlock, text_of
-from ._fields import items, mapping, number, optional_text, texts, wire
-from ._json import parse_object
+from ._fields import items, mapping, number, optional_text, parse_object, texts, wire
 
 __all__ = ["AssistantMessage", "StreamEvent", "ToolProgress", "UserMessage"]
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class AssistantMessage(SessionFrame):
     """A block of the model's answer, finished, or a text of the CLI in the model's place.
 
@@ -65,12 +64,12 @@ class AssistantMessage(SessionFrame):
 
     _inner: ClassVar[str | None] = "message"
 
-    content: tuple[ContentBlock, ...] = attrs.field(metadata=CONTENT)
+    content: tuple[ContentBlock, ...] = field(metadata=CONTENT)
     model: str | None = None
-    message_id: str | None = attrs.field(default=None, metadata=wire("id", inside=True))
+    message_id: str | None = field(default=None, metadata=wire("id", inside=True))
     stop_reason: str | None = None
     stop_sequence: str | None = None
-    usage: Mapping[str, object] = attrs.field(factory=dict)
+    usage: Mapping[str, object] = field(factory=dict)
     parent_tool_use_id: str | None = None
     agent_id: str | None = None
     subagent_type: str | None = None
@@ -103,7 +102,7 @@ class AssistantMessage(SessionFrame):
         return text_of(self.content)
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class UserMessage(SessionFrame):
     """What the model is told: results of tools, prompts that are replayed, words of the CLI.
 
@@ -131,7 +130,7 @@ class UserMessage(SessionFrame):
 
     _inner: ClassVar[str | None] = "message"
 
-    content: tuple[ContentBlock, ...] = attrs.field(metadata=CONTENT)
+    content: tuple[ContentBlock, ...] = field(metadata=CONTENT)
     parent_tool_use_id: str | None = None
     agent_id: str | None = None
     subagent_type: str | None = None
@@ -155,7 +154,7 @@ class UserMessage(SessionFrame):
         return text_of(self.content)
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class StreamEvent(WireObject):
     """An event of the API's stream, as the answer is being written.
 
@@ -171,7 +170,13 @@ class StreamEvent(WireObject):
         ``content_block_delta``, ``content_block_stop``, ``message_delta`` or ``message_stop``.
     """
 
+    # The decoder fills a slot faster than an entry of a dict.
+    __slots__ = ("__weakref__", "event")
+
     event: dict[str, object]
+
+    def __init__(self, *, event: dict[str, object]) -> None:
+        object.__setattr__(self, "event", event)
 
     @property
     def raw(self) -> Mapping[str, object]:
@@ -267,7 +272,7 @@ class StreamEvent(WireObject):
         )
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class ToolProgress(SessionFrame):
     """A sign of life of a long tool call or hook, every 30 seconds.
 

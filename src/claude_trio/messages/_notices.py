@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import attrs
+from claude_trio._values import field, frozen
 
 from ._base import SessionFrame
 
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class PermissionDenied(SessionFrame):
     """A tool call was denied without asking.
 
@@ -55,7 +55,7 @@ class PermissionDenied(SessionFrame):
     agent_id: str | None = None
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class Informational(SessionFrame):
     """A line for people, such as why a hook blocked a prompt.
 
@@ -79,7 +79,7 @@ class Informational(SessionFrame):
     is_meta: bool = False
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class Notification(SessionFrame):
     """A short notice for people.
 
@@ -98,7 +98,7 @@ class Notification(SessionFrame):
     timeout_ms: float | None = None
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class LocalCommandOutput(SessionFrame):
     """The output of a slash command that the CLI runs by itself (types).
 
@@ -109,7 +109,7 @@ class LocalCommandOutput(SessionFrame):
     content: str
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class HookStarted(SessionFrame):
     """A hook of the settings begins.  Hooks that are callbacks of the host have no such frames.
 
@@ -124,7 +124,7 @@ class HookStarted(SessionFrame):
     hook_event: str | None = None
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class HookProgress(SessionFrame):
     """A hook of the settings has written something (types).
 
@@ -145,7 +145,7 @@ class HookProgress(SessionFrame):
     stderr: str | None = None
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class HookResponse(SessionFrame):
     """A hook of the settings has ended.
 
@@ -170,7 +170,7 @@ class HookResponse(SessionFrame):
     outcome: str | None = None
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class ControlRequestProgress(SessionFrame):
     """A control request that takes time is being worked on.
 
@@ -191,7 +191,7 @@ class ControlRequestProgress(SessionFrame):
     error_status: int | None = None
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class ElicitationComplete(SessionFrame):
     """An MCP server says that what it asked for on a web page is done (types).
 
@@ -204,7 +204,7 @@ class ElicitationComplete(SessionFrame):
     elicitation_id: str | None = None
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class FilesPersisted(SessionFrame):
     """Files were stored (types).
 
@@ -219,7 +219,7 @@ class FilesPersisted(SessionFrame):
     processed_at: str | None = None
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class MemoryRecall(SessionFrame):
     """Memories were put before the model (types).
 
@@ -232,7 +232,7 @@ class MemoryRecall(SessionFrame):
     memories: tuple[Mapping[str, object], ...] = ()
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class PluginInstall(SessionFrame):
     """A plugin is being installed (types).
 
@@ -247,7 +247,7 @@ class PluginInstall(SessionFrame):
     error: str | None = None
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class MirrorError(SessionFrame):
     """Entries of the transcript could not be mirrored (types).
 
@@ -257,10 +257,10 @@ class MirrorError(SessionFrame):
     """
 
     error: str | None = None
-    key: Mapping[str, object] = attrs.field(factory=dict)
+    key: Mapping[str, object] = field(factory=dict)
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class SessionWritesLost(SessionFrame):
     """The disk was full: as the CLI ends, it says what it could not save (types).
 
@@ -275,7 +275,7 @@ class SessionWritesLost(SessionFrame):
     transcript_session_ids: tuple[str, ...] = ()
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class WorkerShuttingDown(SessionFrame):
     """The CLI ends on purpose (types).
 

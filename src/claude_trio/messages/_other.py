@@ -1,4 +1,4 @@
-"""Frames of a type of their own, and what cannot be read.
+"""Frames of a type of their own: on the session, of the control protocol, and those unknown to us.
 
 Facts: CLI 2.1.332, or its SDK's types where no such frame has been seen (marked "types").
 """
@@ -8,15 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-import attrs
+from claude_trio._values import field, frozen
 
 from ._base import SessionFrame, WireObject
+from ._fields import kind, wire
 
 __all__ = [
     "ActiveGoal",
     "AuthStatus",
     "CommandLifecycle",
+    "ControlCancelRequest",
+    "ControlRequest",
+    "ControlResponse",
     "ConversationReset",
+    "KeepAlive",
     "PromptSuggestion",
     "RateLimitEvent",
     "SkippedLine",
@@ -26,7 +31,7 @@ __all__ = [
 ]
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class CommandLifecycle(SessionFrame):
     """What has become of a prompt that was sent with a uuid, or of a turn that a schedule started.
 
@@ -45,7 +50,7 @@ class CommandLifecycle(SessionFrame):
     scheduled_for: float | None = None
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class ConversationReset(SessionFrame):
     """The conversation begins anew, with a new session id.
 
@@ -62,7 +67,7 @@ class ConversationReset(SessionFrame):
     timestamp: str | None = None
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class TranscriptMirror(WireObject):
     """What is being added to the session's file.
 
@@ -75,7 +80,7 @@ class TranscriptMirror(WireObject):
     entries: tuple[Mapping[str, object], ...] = ()
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class RateLimitEvent(SessionFrame):
     """How a subscription's limits stand (types); not sent with an API key.
 
@@ -104,10 +109,10 @@ class RateLimitEvent(SessionFrame):
     overage_resets_at: float | None = None
     overage_disabled_reason: str | None = None
     is_using_overage: bool | None = None
-    rate_limit_info: Mapping[str, object] = attrs.field(factory=dict)
+    rate_limit_info: Mapping[str, object] = field(factory=dict)
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class AuthStatus(SessionFrame):
     """How signing in is going (types).
 
@@ -122,7 +127,7 @@ class AuthStatus(SessionFrame):
     error: str | None = None
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class PromptSuggestion(SessionFrame):
     """What the user might say next; it comes after the result.
 
@@ -133,7 +138,7 @@ class PromptSuggestion(SessionFrame):
     suggestion: str
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class ToolUseSummary(SessionFrame):
     """What some tool calls came to (types).
 
@@ -146,7 +151,7 @@ class ToolUseSummary(SessionFrame):
     preceding_tool_use_ids: tuple[str, ...] = ()
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class ActiveGoal(SessionFrame):
     """The goal that the session works for (types).
 
@@ -158,7 +163,83 @@ class ActiveGoal(SessionFrame):
     value: Mapping[str, object] | None = None
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+# The envelopes of the control protocol, which runs between the messages.
+
+
+@frozen(kw_only=True, eq=False, repr=False)
+class ControlRequest(WireObject):
+    """The CLI asks the host for something, and waits for the answer.
+
+    Attributes:
+      request_id: What the answer must name; empty if the CLI gave none.
+      subtype: What it asks: ``can_use_tool``, ``hook_callback``, ``mcp_message``,
+        ``elicitation``, ``request_user_dialog`` and others.
+      request: The request, its subtype included.
+    """
+
+    _inner: ClassVar[str | None] = "request"
+
+    request_id: str
+    subtype: str = field(metadata=wire("subtype", inside=True))
+    request: Mapping[str, object]
+
+
+@frozen(kw_only=True, eq=False, repr=False)
+class ControlResponse(WireObject):
+    """The answer to a request of the host, or an echo of one that the host gave.
+
+    Attributes:
+      request_id: What it answers; empty if it names nothing.
+      ok: Whether the CLI did what was asked.
+      response: What came of it; empty if there is nothing to say.
+      error: If not `ok`, why, in words; else empty.
+      error_code: Why, as a code: ``unsupported_request``, ``invalid_mode``,
+        ``bypass_not_launched``, ``reload_plugins_busy``.
+      pending_permission_requests: With the answer to ``initialize``: requests that still wait.
+      pending_user_dialog_requests: Likewise.
+      pending_elicitation_requests: Likewise.
+    """
+
+    _inner: ClassVar[str | None] = "response"
+
+    request_id: str = field(metadata=wire("request_id", inside=True))
+    ok: bool = field(
+        metadata={
+            **wire("subtype", inside=True),
+            **kind((str,), lambda subtype: subtype == "success"),
+        }
+    )
+    response: Mapping[str, object] = field(factory=dict, metadata=wire("response", inside=True))
+    error: str = ""
+    error_code: str | None = None
+    pending_permission_requests: tuple[Mapping[str, object], ...] = ()
+    pending_user_dialog_requests: tuple[Mapping[str, object], ...] = ()
+    pending_elicitation_requests: tuple[Mapping[str, object], ...] = ()
+
+
+@frozen(kw_only=True, eq=False, repr=False)
+class ControlCancelRequest(WireObject):
+    """The CLI does not want an answer to a request any more; it is not answered itself.
+
+    Attributes:
+      request_id: The request.
+    """
+
+    request_id: str
+
+
+@frozen(kw_only=True, eq=False, repr=False)
+class KeepAlive(WireObject):
+    """A sign of life, which means nothing else.
+
+    Attributes:
+      startup_mark: A checkpoint of the start-up, where the environment asks for them.
+    """
+
+    startup_mark: str | None = None
+
+
+@frozen(kw_only=True, eq=False, repr=False)
 class UnknownMessage(WireObject):
     """A frame that this version does not know; `raw` is all of it.
 
@@ -174,7 +255,7 @@ class UnknownMessage(WireObject):
         return (self.type, self.subtype, self.raw)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class SkippedLine:
     """A line that had to be skipped: over the limit, or begun as an object and no JSON.
 

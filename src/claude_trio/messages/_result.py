@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, cast
 
-import attrs
+from claude_trio._values import field, frozen
 
 from ._base import SessionFrame, WireObject, of_wire, parts, set_source
 
@@ -31,7 +31,7 @@ class Outcome(enum.Enum):
     """The API failed, or a limit was reached."""
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class PermissionDenial(WireObject):
     """A tool call that was denied in a turn.
 
@@ -43,10 +43,10 @@ class PermissionDenial(WireObject):
 
     tool_name: str
     tool_use_id: str | None = None
-    tool_input: Mapping[str, object] = attrs.field(factory=dict)
+    tool_input: Mapping[str, object] = field(factory=dict)
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class ResultMessage(SessionFrame):
     """A turn has ended.
 
@@ -120,11 +120,11 @@ class ResultMessage(SessionFrame):
     request_sent_wall_ms: float | None = None
     first_request_input_tokens: int | None = None
     first_request_cache_read_input_tokens: int | None = None
-    usage: Mapping[str, object] = attrs.field(factory=dict)
-    model_usage: Mapping[str, object] = attrs.field(factory=dict)
+    usage: Mapping[str, object] = field(factory=dict)
+    model_usage: Mapping[str, object] = field(factory=dict)
     model_usage_since_last_result: Mapping[str, object] | None = None
     total_cost_usd: float | None = None
-    permission_denials: tuple[PermissionDenial, ...] = attrs.field(
+    permission_denials: tuple[PermissionDenial, ...] = field(
         default=(), metadata=parts(PermissionDenial)
     )
     structured_output: object = None
@@ -149,7 +149,7 @@ class ResultMessage(SessionFrame):
     resume_reason: str | None = None
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class Result(WireObject):
     """What came of a turn.
 
@@ -186,8 +186,8 @@ class Result(WireObject):
     stop_reason: str | None = None
     terminal_reason: str | None = None
     session_id: str | None = None
-    usage: Mapping[str, object] = attrs.field(factory=dict)
-    model_usage: Mapping[str, object] = attrs.field(factory=dict)
+    usage: Mapping[str, object] = field(factory=dict)
+    model_usage: Mapping[str, object] = field(factory=dict)
     total_cost_usd: float | None = None
     turn_cost_usd: float | None = None
     num_turns: int = 0
@@ -253,19 +253,20 @@ _READ: Final[dict[str, Callable[[ResultMessage], object]]] = {
     "duration": lambda message: _seconds(message.duration_ms),
     "duration_api": lambda message: _seconds(message.duration_api_ms),
     "ttft": lambda message: _seconds(message.ttft_ms),
-} | {
-    name: operator.attrgetter(name)
-    for name in (
-        "stop_reason",
-        "terminal_reason",
-        "session_id",
-        "usage",
-        "model_usage",
-        "total_cost_usd",
-        "structured_output",
-        "permission_denials",
-        "api_error_status",
-        "local_command",
-        "uuid",
-    )
+    **{
+        name: operator.attrgetter(name)
+        for name in (
+            "stop_reason",
+            "terminal_reason",
+            "session_id",
+            "usage",
+            "model_usage",
+            "total_cost_usd",
+            "structured_output",
+            "permission_denials",
+            "api_error_status",
+            "local_command",
+            "uuid",
+        )
+    },
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-import attrs
+from claude_trio._values import field, frozen
 
 from ._base import SessionFrame
 
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class InitMessage(SessionFrame):
     """A turn begins; every turn has one, whoever started it.
 
@@ -91,7 +91,7 @@ class InitMessage(SessionFrame):
     effort: str | None = None
     fast_mode_state: str | None = None
     fast_mode_disabled_reason: str | None = None
-    memory_paths: Mapping[str, object] = attrs.field(factory=dict)
+    memory_paths: Mapping[str, object] = field(factory=dict)
     messaging_socket_path: str | None = None
     sandbox_enabled: bool = False
     analytics_disabled: bool = False
@@ -104,7 +104,7 @@ class InitMessage(SessionFrame):
     user_message_uuids: tuple[str, ...] = ()
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class StatusMessage(SessionFrame):
     """What the CLI is doing just now, or a change of the permission mode.
 
@@ -126,7 +126,7 @@ class StatusMessage(SessionFrame):
     user_message_uuids: tuple[str, ...] = ()
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class SessionStateChanged(SessionFrame):
     """Whether the session is at work.  It is sent only if the environment asks for it.
 
@@ -140,7 +140,7 @@ class SessionStateChanged(SessionFrame):
     sdk_host_only: bool = False
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class SessionTitleChanged(SessionFrame):
     """The session has a new title.
 
@@ -151,7 +151,7 @@ class SessionTitleChanged(SessionFrame):
     title: str
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class CommandsChanged(SessionFrame):
     """The slash commands have changed (types).
 
@@ -163,7 +163,7 @@ class CommandsChanged(SessionFrame):
     commands: tuple[Mapping[str, object], ...] = ()
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class CompactBoundary(SessionFrame):
     """What was said before has been replaced by a summary.
 
@@ -190,7 +190,7 @@ class CompactBoundary(SessionFrame):
     logical_parent_uuid: str | None = None
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class ApiRetry(SessionFrame):
     """A call of the API failed and will be tried again.
 
@@ -211,7 +211,7 @@ class ApiRetry(SessionFrame):
     no_response: Mapping[str, object] | None = None
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class ModelFallback(SessionFrame):
     """The CLI goes on with the fallback model.
 
@@ -228,7 +228,7 @@ class ModelFallback(SessionFrame):
     content: str | None = None
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class ModelRefusalFallback(SessionFrame):
     """The model refused, and another one is asked (types).
 
@@ -259,7 +259,7 @@ class ModelRefusalFallback(SessionFrame):
     content: str | None = None
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class ModelRefusalNoFallback(SessionFrame):
     """The model refused, and no other is asked (types).
 
@@ -280,7 +280,7 @@ class ModelRefusalNoFallback(SessionFrame):
     content: str | None = None
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class ThinkingTokens(SessionFrame):
     """An estimate of how much the model has thought (with partial messages).
 

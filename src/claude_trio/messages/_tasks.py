@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-import attrs
+from claude_trio._values import field, frozen
 
 from ._base import SessionFrame, WireObject, parts
 
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class TaskStarted(SessionFrame):
     """A task begins, or is revived.
 
@@ -66,7 +66,7 @@ class TaskStarted(SessionFrame):
     ambient: bool = False
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class TaskProgress(SessionFrame):
     """A task is getting on.
 
@@ -87,13 +87,13 @@ class TaskProgress(SessionFrame):
     tool_use_id: str | None = None
     description: str | None = None
     subagent_type: str | None = None
-    usage: Mapping[str, object] = attrs.field(factory=dict)
+    usage: Mapping[str, object] = field(factory=dict)
     last_tool_name: str | None = None
     summary: str | None = None
     workflow_progress: tuple[object, ...] = ()
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class TaskUpdated(SessionFrame):
     """Something about a task has changed; what has not is None.
 
@@ -114,7 +114,7 @@ class TaskUpdated(SessionFrame):
 
     task_id: str
     run_id: str | None = None
-    patch: Mapping[str, object] = attrs.field(factory=dict)
+    patch: Mapping[str, object] = field(factory=dict)
     status: str | None = None
     description: str | None = None
     error: str | None = None
@@ -123,7 +123,7 @@ class TaskUpdated(SessionFrame):
     total_paused_ms: float | None = None
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class TaskNotification(SessionFrame):
     """A task has ended.
 
@@ -148,13 +148,13 @@ class TaskNotification(SessionFrame):
     summary: str | None = None
     summary_is_report: bool = False
     output_file: str | None = None
-    usage: Mapping[str, object] = attrs.field(factory=dict)
+    usage: Mapping[str, object] = field(factory=dict)
     owned_by_subagent: bool = False
     reason: str | None = None
     resource_links: tuple[Mapping[str, object], ...] = ()
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class BackgroundTask(WireObject):
     """A task that runs in the background.
 
@@ -177,7 +177,7 @@ class BackgroundTask(WireObject):
     ambient: bool = False
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class BackgroundTasksChanged(SessionFrame):
     """What runs in the background now.
 
@@ -185,4 +185,4 @@ class BackgroundTasksChanged(SessionFrame):
       tasks: All of it, in place of what was before; foreground tasks are not in it.
     """
 
-    tasks: tuple[BackgroundTask, ...] = attrs.field(default=(), metadata=parts(BackgroundTask))
+    tasks: tuple[BackgroundTask, ...] = field(default=(), metadata=parts(BackgroundTask))

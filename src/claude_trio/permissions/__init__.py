@@ -19,11 +19,25 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol, TypeAlias, final
-
-import attrs
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, final
 
 from claude_trio._ndjson import list_or_empty, object_or_empty
+from claude_trio._values import field, frozen
+from claude_trio.permissions._updates import (
+    AddDirectories,
+    AddRules,
+    Destination,
+    OtherUpdate,
+    PermissionRule,
+    PermissionUpdate,
+    RemoveDirectories,
+    RemoveRules,
+    ReplaceRules,
+    RuleBehavior,
+    SetMode,
+    parse_update,
+    text_or_empty,
+)
 
 if TYPE_CHECKING:
     from types import UnionType
@@ -59,190 +73,8 @@ __all__ = [
 ]
 
 
-class Destination(enum.StrEnum):
-    """Where a change of the permissions is kept."""
-
-    SESSION = "session"
-    """In the running session, and gone with it."""
-    LOCAL_SETTINGS = "localSettings"
-    """In the project's ``.claude/settings.local.json``, which the CLI writes."""
-    PROJECT_SETTINGS = "projectSettings"
-    USER_SETTINGS = "userSettings"
-    CLI_ARG = "cliArg"
-
-
-class RuleBehavior(enum.StrEnum):
-    """What a rule does with the calls that it fits."""
-
-    ALLOW = "allow"
-    DENY = "deny"
-    ASK = "ask"
-
-
 @final
-@attrs.frozen(kw_only=True)
-class PermissionRule:
-    """A tool, or some of its calls: ``Bash`` with the content ``npm run *``, for example."""
-
-    tool_name: str
-    rule_content: str | None = None
-    """None for every call of the tool."""
-    raw: Mapping[str, object] = attrs.field(factory=dict[str, object], eq=False, repr=False)
-    """The rule as it came, with the fields that we do not know; empty if it is yours."""
-
-    def to_wire(self) -> dict[str, object]:
-        """Return the rule as the CLI spells it."""
-        wire: dict[str, object] = {**self.raw, "toolName": self.tool_name}
-        wire.pop("ruleContent", None)
-        return wire if self.rule_content is None else {**wire, "ruleContent": self.rule_content}
-
-
-@attrs.frozen(kw_only=True)
-class _Update:
-    _type: ClassVar[str]
-    destination: Destination
-    raw: Mapping[str, object] = attrs.field(factory=dict[str, object], eq=False, repr=False)
-    """The update as it came, with the fields that we do not know; empty if it is yours."""
-
-    def to_wire(self) -> dict[str, object]:
-        """Return the update as the CLI spells it."""
-        return {**self.raw, "type": self._type, "destination": self.destination.value}
-
-
-@attrs.frozen(kw_only=True)
-class _RulesUpdate(_Update):
-    rules: tuple[PermissionRule, ...]
-    behavior: RuleBehavior
-
-    def to_wire(self) -> dict[str, object]:
-        rules = [rule.to_wire() for rule in self.rules]
-        return {**super().to_wire(), "rules": rules, "behavior": self.behavior.value}
-
-
-@final
-class AddRules(_RulesUpdate):
-    """Add rules."""
-
-    _type = "addRules"
-
-
-@final
-class ReplaceRules(_RulesUpdate):
-    """Put rules in the place of all that have the same behavior and destination."""
-
-    _type = "replaceRules"
-
-
-@final
-class RemoveRules(_RulesUpdate):
-    """Remove rules."""
-
-    _type = "removeRules"
-
-
-@attrs.frozen(kw_only=True)
-class _DirectoriesUpdate(_Update):
-    directories: tuple[str, ...]
-
-    def to_wire(self) -> dict[str, object]:
-        return {**super().to_wire(), "directories": list(self.directories)}
-
-
-@final
-class AddDirectories(_DirectoriesUpdate):
-    """Let the tools work in more directories."""
-
-    _type = "addDirectories"
-
-
-@final
-class RemoveDirectories(_DirectoriesUpdate):
-    """Take directories away from the tools."""
-
-    _type = "removeDirectories"
-
-
-@final
-@attrs.frozen(kw_only=True)
-class SetMode(_Update):
-    """Change the permission mode, to ``acceptEdits`` for example."""
-
-    _type = "setMode"
-    mode: str
-
-    def to_wire(self) -> dict[str, object]:
-        """Return the update as the CLI spells it."""
-        return {**super().to_wire(), "mode": self.mode}
-
-
-@final
-@attrs.frozen(kw_only=True)
-class OtherUpdate:
-    """An update of a kind or a shape that we do not know.  It can be sent back as it came."""
-
-    raw: Mapping[str, object]
-
-    def to_wire(self) -> dict[str, object]:
-        """Return the update as it came."""
-        return dict(self.raw)
-
-
-PermissionUpdate: TypeAlias = (
-    AddRules
-    | ReplaceRules
-    | RemoveRules
-    | SetMode
-    | AddDirectories
-    | RemoveDirectories
-    | OtherUpdate
-)
-"""A change of the permissions: offered by the CLI, or sent along with an `Allow`."""
-
-_RULES: Final[dict[str, type[AddRules | ReplaceRules | RemoveRules]]] = {
-    "addRules": AddRules,
-    "replaceRules": ReplaceRules,
-    "removeRules": RemoveRules,
-}
-_DIRECTORIES: Final[dict[str, type[AddDirectories | RemoveDirectories]]] = {
-    "addDirectories": AddDirectories,
-    "removeDirectories": RemoveDirectories,
-}
-
-
-def parse_update(raw: Mapping[str, object]) -> PermissionUpdate:
-    """Read an update that the CLI offers.  Nothing is an error, and `to_wire` gives it back."""
-    try:
-        update = _parse_update(raw)
-    except ValueError:  # An enum does not know the word.
-        return OtherUpdate(raw=raw)
-    return update if update.to_wire() == raw else OtherUpdate(raw=raw)
-
-
-def _parse_update(raw: Mapping[str, object]) -> PermissionUpdate:
-    kind, destination = _text(raw.get("type")), Destination(_text(raw.get("destination")))
-    if kind in _RULES:
-        rules = tuple(_rule(object_or_empty(rule)) for rule in list_or_empty(raw.get("rules")))
-        behavior = RuleBehavior(_text(raw.get("behavior")))
-        return _RULES[kind](rules=rules, behavior=behavior, destination=destination, raw=raw)
-    if kind in _DIRECTORIES:
-        directories = tuple(map(_text, list_or_empty(raw.get("directories"))))
-        return _DIRECTORIES[kind](directories=directories, destination=destination, raw=raw)
-    if kind == "setMode":
-        return SetMode(mode=_text(raw.get("mode")), destination=destination, raw=raw)
-    return OtherUpdate(raw=raw)
-
-
-def _rule(raw: Mapping[str, object]) -> PermissionRule:
-    name, content = _text(raw.get("toolName")), _text(raw.get("ruleContent")) or None
-    return PermissionRule(tool_name=name, rule_content=content, raw=raw)
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-@final
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class PermissionRequest:
     """The CLI asks whether a tool may be used."""
 
@@ -267,8 +99,19 @@ class PermissionRequest:
     """A person has to answer: the tool is itself a question, or a plan to approve."""
     mcp_server: str | None = None
     """The name of the MCP server that the tool belongs to."""
-    raw: Mapping[str, object] = attrs.field(factory=dict[str, object], repr=False)
+    raw: Mapping[str, object] = field(factory=dict[str, object], repr=False)
     """Everything that came."""
+
+    # Hidden from type checkers, which would take any misspelt attribute for one of these.
+    if not TYPE_CHECKING:  # pragma: no branch
+
+        def __getattr__(self, name: str) -> object:
+            # Of one that came, an attribute is read when it is asked for first.
+            read, held = _READ.get(name), self.__dict__
+            if read is None or "raw" not in held:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            value = held[name] = read(held["raw"].get(name))
+            return value
 
     @functools.cached_property
     def suggestions(self) -> tuple[PermissionUpdate, ...]:
@@ -279,26 +122,30 @@ class PermissionRequest:
     @classmethod
     def from_request(cls, request_id: str, request: Mapping[str, object]) -> PermissionRequest:
         """Read a ``can_use_tool`` request.  What is missing or odd counts as not given."""
+        made = object.__new__(cls)
+        vars(made).update(id=request_id, raw=request)
+        return made
 
-        def text(name: str) -> str | None:
-            return _text(request.get(name)) or None
 
-        return cls(
-            id=request_id,
-            tool_name=_text(request.get("tool_name")),
-            input=object_or_empty(request.get("input")),
-            tool_use_id=text("tool_use_id"),
-            agent_id=text("agent_id"),
-            title=text("title"),
-            display_name=text("display_name"),
-            description=text("description"),
-            decision_reason=text("decision_reason"),
-            decision_reason_type=text("decision_reason_type"),
-            blocked_path=text("blocked_path"),
-            requires_user_interaction=request.get("requires_user_interaction") is True,
-            mcp_server=_text(object_or_empty(request.get("mcp_server")).get("name")) or None,
-            raw=request,
-        )
+def _optional_text(value: object) -> str | None:
+    return text_or_empty(value) or None
+
+
+# What makes an attribute of what the request has under the same name.
+_READ: Final[dict[str, Callable[[object], object]]] = {
+    "tool_name": text_or_empty,
+    "input": object_or_empty,
+    "tool_use_id": _optional_text,
+    "agent_id": _optional_text,
+    "title": _optional_text,
+    "display_name": _optional_text,
+    "description": _optional_text,
+    "decision_reason": _optional_text,
+    "decision_reason_type": _optional_text,
+    "blocked_path": _optional_text,
+    "requires_user_interaction": lambda value: value is True,
+    "mcp_server": lambda value: _optional_text(object_or_empty(value).get("name")),
+}
 
 
 def _check_type(value: object, expected: type | UnionType, what: str) -> None:
@@ -307,7 +154,7 @@ def _check_type(value: object, expected: type | UnionType, what: str) -> None:
 
 
 @final
-@attrs.frozen
+@frozen
 class Allow:
     """Let the call run.
 
@@ -330,7 +177,7 @@ class Allow:
 
 
 @final
-@attrs.frozen
+@frozen
 class Deny:
     """Do not let the call run.
 
@@ -344,7 +191,7 @@ class Deny:
     """
 
     message: str
-    interrupt: bool = attrs.field(default=False, kw_only=True)
+    interrupt: bool = field(default=False, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         _check_type(self.message, str, "the message of a denial is a string")
@@ -415,7 +262,7 @@ async def allow_all(_request: PermissionRequest) -> Allow:
 
 
 @final
-@attrs.frozen
+@frozen
 class Policy:
     """A handler that may have no opinion on a request, and then denies it.
 
@@ -496,3 +343,10 @@ def _on_tools(names: Iterable[str], decision: Allow | Deny) -> Policy:
         return decision if name in exact or name.startswith(prefixes) else None
 
     return Policy(opinion)
+
+
+# Tracebacks, pickles and the documentation name the place that programs import from.
+for _name in __all__:
+    _exported = globals()[_name]
+    if getattr(_exported, "__module__", "").startswith(__name__):
+        _exported.__module__ = __name__
