@@ -200,7 +200,7 @@ class TurnFlow:
         try:
             await self.wait_over()
         except BaseException as exc:  # noqa: ASYNC103, BLE001  Its nursery raises it again.
-            return exc
+            return exc  # noqa: ASYNC910  It was a checkpoint.
         return None
 
     async def interrupt(self, *, spare_agents: bool = False) -> None:

@@ -39,10 +39,10 @@ class PlainNursery:
         traceback: TracebackType | None,
     ) -> bool:
         try:
-            await self.leave(raised)
+            await self.leave(raised)  # noqa: ASYNC102  Tasks are waited for as in any nursery.
         except BaseException as exc:
             if exc is raised:
-                return False
+                return False  # noqa: ASYNC910  The nursery is a checkpoint.
             raise
         return True
 

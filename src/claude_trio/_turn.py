@@ -175,11 +175,11 @@ class TurnBlock(AbstractAsyncContextManager[Turn]):
         traceback: TracebackType | None,
     ) -> bool:
         try:
-            await self._flow.leave(raised)
+            await self._flow.leave(raised)  # noqa: ASYNC102  As in any nursery.
         except BaseException as exc:  # Whatever ends the block ends the turn, and goes on as it is.
             self._flow.abandon(exc)
             if exc is raised:
-                return False
+                return False  # noqa: ASYNC910  The nursery is a checkpoint.
             raise
         self._flow.outcome(check=self._check)
         return True
