@@ -8,18 +8,33 @@ import subprocess
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+import attrs
 import pytest
 import trio
 
+from claude_trio.messages import AssistantMessage
+from claude_trio.permissions import allow_all
+from claude_trio.testing import assert_no_leaks
 from claude_trio.testing._api_requests import RequestKind
 from claude_trio.testing._messages_api import MessagesApi, open_messages_api
-from claude_trio.testing._replies import call_tool, call_tools, fail, hang, hold, say, think
-from tests.process.leaks import assert_nothing_left
+from claude_trio.testing._replies import (
+    call_agent,
+    call_tool,
+    call_tools,
+    fail,
+    hang,
+    hold,
+    say,
+    think,
+)
+from tests.process.real import NEW, OLD, bash, real_session
 from tests.real_cli import real_cli
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
     from pathlib import Path
+
+    from claude_trio.testing._replies import Reply
 
 pytestmark = [pytest.mark.real_cli, pytest.mark.slow]
 
@@ -31,13 +46,13 @@ MORE: Final = ("--verbose", "--include-partial-messages", "--permission-mode", "
 
 @pytest.fixture(autouse=True)
 def nothing_left() -> Iterator[None]:
-    with assert_nothing_left():
+    with assert_no_leaks():
         yield
 
 
 def clean(environment: Mapping[str, str | None]) -> dict[str, str]:
-    """Give the API's environment, the place of the programs, and the mark of `leaks`."""
-    ours = {name: value for name, value in os.environ.items() if "TEST_RUN" in name}
+    """Give the API's environment, the place of the programs, and the mark of `assert_no_leaks`."""
+    ours = {name: value for name, value in os.environ.items() if "LEAK_CHECK" in name}
     set_ = {name: value for name, value in environment.items() if value is not None}
     return {"PATH": os.defpath, **ours, **set_}
 
@@ -235,3 +250,87 @@ async def test_what_the_cli_asks_on_the_side_is_answered(tmp_path: Path) -> None
             RequestKind.MODEL_PROBE,
             RequestKind.COMPACTION,
         ]
+
+
+SCHEMA: Final = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
+    "required": ["name", "age"],
+    "additionalProperties": False,
+}
+ADA: Final = {"name": "Ada", "age": 36}
+
+
+def structured(value: Mapping[str, object]) -> Reply:
+    """Answer in the way that the CLI asks for when it was given a schema."""
+    return call_tool("StructuredOutput", value)
+
+
+@pytest.mark.parametrize("version", [NEW, OLD])
+async def test_structured_output_is_a_tool_whose_schema_is_the_callers(
+    version: str, tmp_path: Path
+) -> None:
+    script = [structured(ADA), structured({"name": "Bob", "age": 7})]
+    options: Json = {"cwd": tmp_path, "version": version, "json_schema": SCHEMA}
+    async with real_session(script, **options) as (session, api):
+        results = [await session.prompt(text) for text in ("one", "two")]
+        tools: Any = api.requests[0].body["tools"]
+        assert [tool["input_schema"] for tool in tools if tool["name"] == "StructuredOutput"] == [
+            SCHEMA
+        ]
+    assert [result.structured_output for result in results] == [ADA, {"name": "Bob", "age": 7}]
+
+
+async def test_structured_output_that_is_wrong_or_missing_is_asked_for_again(
+    tmp_path: Path,
+) -> None:
+    wrong = structured({"name": "Ada"})
+    script = [wrong, structured(ADA), say("no"), structured(ADA), say("no"), say("never")]
+    async with real_session(script, cwd=tmp_path, json_schema=SCHEMA) as (session, api):
+        outputs = [(await session.prompt(text)).structured_output for text in ("a", "b", "c")]
+        assert "must have required property 'age'" in str(api.requests[1].messages)
+        # The reminder is the CLI's, and no word of the user.
+        assert api.requests[-1].prompts == ("a", "b", "c")
+        assert api.requests[-1].last_user_text == ""
+    assert outputs == [ADA, ADA, None]
+
+
+async def test_structured_output_that_stays_wrong_fails_the_turn(tmp_path: Path) -> None:
+    script = [attrs.evolve(structured({"name": "Ada"}), always=True), structured(ADA)]
+    async with real_session(script, cwd=tmp_path, json_schema=SCHEMA) as (session, api):
+        failed = await session.prompt("one", check=False)
+        assert len(api.requests) == 5
+        assert (await session.prompt("two")).structured_output == ADA
+    assert failed.subtype == "error_max_structured_output_retries"
+
+
+async def test_agents_side_by_side_have_conversations_of_their_own(tmp_path: Path) -> None:
+    tasks = {name: f"{name}: look around" for name in ("LEFT", "RIGHT")}
+    left, right = (
+        call_agent(task, bash(f"echo {name}-seen"), say(f"{name} is done"), background=False)
+        for name, task in tasks.items()
+    )
+    script = [left + right, say("both are back")]
+    async with real_session(script, cwd=tmp_path, on_permission=allow_all) as (session, api):
+        assert (await session.prompt("delegate")).text == "both are back"
+        own = [request for request in api.requests if request.kind is RequestKind.SUBAGENT]
+        assert len({request.agent_id for request in own}) == 2
+        for name, task in tasks.items():
+            first, second = [request for request in own if request.prompts == (task,)]
+            assert first.agent_id == second.agent_id
+            assert f"{name}-seen" in str(second.messages)
+        assert all(f"{name} is done" in str(api.requests[-1].messages) for name in tasks)
+
+
+async def test_messages_of_the_cli_carry_the_ids_of_their_requests(tmp_path: Path) -> None:
+    async with real_session([say("one"), say("two")], cwd=tmp_path) as (session, _api):
+        ids: list[str | None] = []
+        for text in ("a", "b"):
+            async with session.turn(text) as turn:
+                ids += [
+                    message.request_id
+                    async for message in turn
+                    if isinstance(message, AssistantMessage)
+                ]
+    assert len({*ids}) == 2
+    assert all((each or "").startswith("req_") for each in ids)

@@ -9,12 +9,14 @@ import socket
 import struct
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import h11
 import pytest
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from claude_trio._options import SessionOptions, to_environment
 from claude_trio._scopes import background_tasks
 from claude_trio.testing._api_requests import ApiRequest, RequestKind
 from claude_trio.testing._api_script import Director, ScriptExhausted, answer_side
@@ -23,6 +25,7 @@ from claude_trio.testing._replies import (
     Reply,
     Text,
     Thinking,
+    call_agent,
     call_tools,
     fail,
     hang,
@@ -94,6 +97,21 @@ async def test_side_requests_are_known_and_use_up_no_reply(
     assert "script's" in main.data.decode()
 
 
+@pytest.mark.parametrize(
+    "added",
+    [
+        "<command-message>init</command-message>\n<command-name>/init</command-name>",
+        "<task-notification>\n<task-id>a1</task-id>\n</task-notification>",
+        "[structured-output-enforce] You MUST call the StructuredOutput tool.",
+        "Stop hook feedback:\nnot yet",
+        "This session is being continued from a previous conversation that ran out of context.",
+    ],
+)
+def test_what_the_cli_says_in_the_users_name_is_no_prompt(added: str) -> None:
+    request = ask_about(body(messages=[user("go"), user(added)]))
+    assert (request.prompts, request.last_user_text) == (("go",), "")
+
+
 def test_a_request_in_which_no_user_speaks_is_the_main_one_s() -> None:
     request = ask_about(body(messages=[{"role": "assistant", "content": "yes"}]))
     assert (request.kind, request.prompts) == (RequestKind.MAIN, ())
@@ -119,6 +137,28 @@ async def test_a_script_that_ran_out_says_so(autojump_clock: trio.abc.Clock) -> 
     assert [request.last_user_text for request in bench.director.unanswered] == ["second"]
 
 
+async def test_an_always_reply_stays_while_only_the_cli_speaks(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    async with serving([attrs.evolve(say("no"), always=True)]) as bench:
+        client = bench.connect()
+        nudge = user("[structured-output-enforce] You MUST call the StructuredOutput tool.")
+        answers = [
+            await client.ask(fields) for fields in (body("go"), body(messages=[user("go"), nudge]))
+        ]
+    assert texts_of(answers) == ["no", "no"]
+
+
+async def test_an_always_reply_stays_when_the_conversation_is_made_shorter(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    async with serving([say("one"), fail(413, always=True), say("ok")]) as bench:
+        client = bench.connect()
+        talks = [("a",), ("a", "b"), ("b",), ("b", "b")]
+        answers = [await client.ask(body(messages=[user(text) for text in talk])) for talk in talks]
+    assert texts_of(answers) == ["one", "error", "error", "ok"]
+
+
 async def test_an_always_reply_stays_until_the_user_says_something_new(
     autojump_clock: trio.abc.Clock,
 ) -> None:
@@ -138,6 +178,39 @@ async def test_each_agent_has_a_row_of_its_own(autojump_clock: trio.abc.Clock) -
         answers += [await other.ask(body("do")), await bench.connect().ask()]
     assert texts_of(answers) == ["a", "a", "b", "b", "error", "Done.", "main"]
     assert bench.server.requests[0].kind is RequestKind.SUBAGENT
+
+
+async def test_an_agent_takes_the_replies_that_came_with_its_call(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    same = [call_agent("look", say("first"), say("more")), call_agent("look", say("second"))]
+    script = [*same, call_agent("look around")]
+    async with serving(script, agents={"look": [say("by key")]}) as bench:
+        main = bench.connect()
+        for number in range(3):
+            await main.ask(body(f"go {number}"))
+        one, two, three, four = (
+            bench.connect(x_claude_code_agent_id=name) for name in ("1", "2", "3", "4")
+        )
+        asked = [(one, "look around"), (two, " look\n"), (three, "look"), (two, "look")]
+        answers = [await client.ask(body(text)) for client, text in (*asked, (four, "look"))]
+    assert texts_of(answers) == ["by key", "first", "second", "more", "by key"]
+
+
+async def test_a_function_may_bring_the_replies_of_an_agent(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    def script(request: ApiRequest) -> Reply:
+        if request.agent_id is None:
+            return call_agent("look", say("as called"))
+        return say("as asked")
+
+    async with serving(script) as bench:
+        await bench.connect().ask()
+        answers = [
+            await bench.connect(x_claude_code_agent_id=name).ask(body("look")) for name in "12"
+        ]
+    assert texts_of(answers) == ["as called", "as asked"]
 
 
 async def test_a_function_is_asked_for_all_but_the_side_requests(
@@ -278,6 +351,16 @@ async def test_the_api_is_open_on_loopback_while_its_block_runs() -> None:
             await connect(api)
 
 
+async def test_the_api_is_not_to_be_had_on_any_other_address() -> None:
+    with trio.fail_after(10):
+        async with open_messages_api([]) as api:
+            port = int(api.url.rpartition(":")[2])
+            # Linux routes all of 127/8 to the machine itself: what listens everywhere answers here.
+            with pytest.raises(OSError, match="failed"):
+                await trio.open_tcp_stream("127.0.0.2", port)
+            await (await trio.open_tcp_stream("127.0.0.1", port)).aclose()
+
+
 async def test_a_client_that_resets_its_connection_is_no_error() -> None:
     with trio.fail_after(10):
         async with open_messages_api([hang(), say("hello")]) as api:
@@ -304,6 +387,20 @@ async def test_the_environment_is_the_cli_s_alone(inherited: None) -> None:
     assert environment["ANTHROPIC_API_KEY"] not in {None, "mine"}
     assert "CLAUDE_CLI_PATH" not in environment
     assert os.environ["CLAUDE_CODE_NEW_THING"] == "mine"
+
+
+async def test_the_environment_leaves_to_a_session_what_a_session_sets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # As it is inside of Claude Code, and for a user who has switched memory off.
+    monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "cli")
+    monkeypatch.setenv("CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1")
+    with trio.fail_after(10):
+        async with open_messages_api([]) as api:
+            options = SessionOptions(env=api.environment(), auto_memory=True)
+    environment = to_environment(options, os.environ)
+    plain = to_environment(SessionOptions(auto_memory=True), {})
+    assert {name: environment.get(name) for name in plain} == plain
 
 
 async def ask_once(script: Script, raised: BaseException | None = None) -> None:

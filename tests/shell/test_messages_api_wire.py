@@ -120,6 +120,26 @@ async def test_a_failure_that_comes_first_refuses_the_request(
     assert answer.json == {"type": "error", "error": {"type": kind, "message": "no"}}
 
 
+@pytest.mark.parametrize(
+    ("seconds", "header"), [(0, "0"), (0.25, "0.25"), (10, "10"), (12_345_678.5, "12345678.5")]
+)
+async def test_retry_after_is_a_plain_number(
+    seconds: float, header: str, autojump_clock: trio.abc.Clock
+) -> None:
+    async with serving([fail(429, retry_after=seconds)]) as bench:
+        assert (await bench.connect().ask()).headers["retry-after"] == header
+
+
+async def test_each_response_has_a_request_id_of_its_own(autojump_clock: trio.abc.Clock) -> None:
+    async with serving([say("streamed"), say("whole"), fail(529)]) as bench:
+        client = bench.connect()
+        answers = [await client.ask(body(stream=stream)) for stream in (True, False, True)]
+        answers.append(await client.ask(None, "HEAD", "/"))
+    ids = [answer.headers["request-id"] for answer in answers]
+    assert len({*ids}) == 4
+    assert all(each.startswith("req_") for each in ids)
+
+
 async def test_a_later_failure_is_an_event_of_the_stream(autojump_clock: trio.abc.Clock) -> None:
     async with serving([say("so far") + fail(529, "no"), say("ok")]) as bench:
         client = bench.connect()

@@ -135,7 +135,8 @@ def error_headers(failure: Failure) -> dict[str, str]:
     """Give what an error response has in its headers, beside the usual."""
     if failure.retry_after is None:
         return {}
-    return {"retry-after": f"{failure.retry_after:g}"}
+    # Never with an exponent, which is no number in a header.
+    return {"retry-after": f"{failure.retry_after:.3f}".rstrip("0").rstrip(".")}
 
 
 def error_event(failure: Failure) -> bytes:

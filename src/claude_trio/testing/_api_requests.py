@@ -23,12 +23,18 @@ __all__ = ["ApiRequest", "RequestKind", "read_request"]
 _SECRET_HEADERS: Final = frozenset({"authorization", "cookie", "proxy-authorization", "x-api-key"})
 # The CLI's first system block is a note for the bill, not for the model.
 _BILLING_NOTE: Final = "x-anthropic-billing-header:"
-# Blocks that the CLI puts beside what the user said: how each begins and ends.
+# Blocks that the CLI puts beside what the user said, or in the user's name: how each begins and
+# ends.  2.1.332 has most of them in a reminder; 2.1.197 tells of tasks and hooks without one.
 _ADDED: Final = (
     ("<system-reminder>", "</system-reminder>"),
     ("<local-command-", ">"),
     ("<command-name>", "</command-args>"),
+    ("<command-message>", ">"),
+    ("<task-notification>", "</task-notification>"),
     ("[Request interrupted by user", "]"),
+    ("[structured-output-enforce] ", ""),
+    ("Stop hook feedback:\n", ""),
+    ("This session is being continued from a previous conversation", ""),
 )
 
 

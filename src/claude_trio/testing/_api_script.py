@@ -12,7 +12,7 @@ from typing import Final, TypeAlias, final
 
 from claude_trio._errors import ClaudeTrioError
 from claude_trio.testing._api_requests import ApiRequest, RequestKind
-from claude_trio.testing._replies import Reply, call_tool, fail, say
+from claude_trio.testing._replies import Reply, ToolCall, call_tool, fail, say
 
 __all__ = ["Agents", "Director", "Script", "ScriptExhausted", "ScriptFunction", "answer_side"]
 
@@ -52,6 +52,7 @@ class Director:
         self._script = script if callable(script) else _Row(_checked(script))
         self._agents = {marker: _checked(replies) for marker, replies in agents.items()}
         self._agent_rows: dict[str, _Row] = {}
+        self._called: list[tuple[str, Sequence[Reply]]] = []
         self._side = side
         self.unanswered: list[ApiRequest] = []
 
@@ -67,6 +68,12 @@ class Director:
         reply = chooser.take(request)
         return self._no_reply(request) if reply is None else reply
 
+    def expect_agents(self, reply: Reply) -> None:
+        """Have the agents that a reply starts take the replies that it brings for them."""
+        for part in reply.parts:
+            if isinstance(part, ToolCall) and part.agent is not None:
+                self._called.append((str(part.input.get("prompt", "")).strip(), part.agent))
+
     def _chooser(self, request: ApiRequest) -> _Row | ScriptFunction:
         if request.is_side:
             return self._side
@@ -75,12 +82,22 @@ class Director:
         row = self._agent_rows.get(request.agent_id)
         if row is not None:
             return row
-        task = request.prompts[0] if request.prompts else ""
+        replies = self._replies_for(request.prompts[0] if request.prompts else "")
+        if replies is not None:
+            row = self._agent_rows[request.agent_id] = _Row(replies)
+            return row
+        return _done if isinstance(self._script, _Row) else self._script
+
+    def _replies_for(self, task: str) -> Sequence[Reply] | None:
+        """Find what a new agent says: what came with its call, or else what its prompt names."""
+        for called in self._called:
+            if called[0] == task:
+                self._called.remove(called)
+                return called[1]
         for marker, replies in self._agents.items():
             if marker in task:
-                row = self._agent_rows[request.agent_id] = _Row(replies)
-                return row
-        return _done if isinstance(self._script, _Row) else self._script
+                return replies
+        return None
 
     def _no_reply(self, request: ApiRequest) -> Reply:
         self.unanswered.append(request)
@@ -98,7 +115,8 @@ class _Row:
     def take(self, request: ApiRequest) -> Reply | None:
         if self._staying is not None:
             reply, prompts = self._staying
-            if prompts == request.prompts:
+            # The CLI may put a summary in the place of what came earlier, and try again.
+            if prompts[len(prompts) - len(request.prompts) :] == request.prompts:
                 return reply
             self._staying = None
         taken = next(self._replies, None)

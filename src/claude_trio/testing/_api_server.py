@@ -67,6 +67,7 @@ class ApiServer:
 
     async def _handle(self, request: HttpRequest, exchange: Exchange) -> None:
         asked = (request.method, request.path)
+        exchange.headers["request-id"] = self._ids.make("req")
         if request.method == "HEAD":  # The CLI looks whether anybody is there.
             await exchange.respond(200)
         elif asked == ("POST", "/v1/messages"):
@@ -91,6 +92,7 @@ class ApiServer:
         if reply is None:
             await exchange.drop()
         else:
+            self._director.expect_agents(reply)
             await _perform(asked, reply, self._ids, exchange)
 
     async def _choose(self, asked: ApiRequest) -> Reply | None:

@@ -47,11 +47,15 @@ class Exchange:
     """The response to one request: whole by `respond`, or `begin` and then `send`.
 
     A client that has gone is no error: the handler is cancelled.
+
+    Attributes:
+      headers: Sent with the response, whatever it is; a handler may add to them.
     """
 
     def __init__(
         self, conn: h11.Connection, stream: trio.abc.Stream, scope: trio.CancelScope
     ) -> None:
+        self.headers: dict[str, str] = {}
         self._conn = conn
         self._stream = stream
         self._scope = scope
@@ -61,7 +65,7 @@ class Exchange:
     ) -> None:
         """Send a whole response with a JSON body."""
         fields = {"content-type": "application/json", "content-length": str(len(body))}
-        fields |= headers or {}
+        fields |= {**self.headers, **(headers or {})}
         await self._send(_response(status, fields), h11.Data(data=body), h11.EndOfMessage())
 
     @property
@@ -71,7 +75,7 @@ class Exchange:
 
     async def begin(self, content_type: str, data: bytes) -> None:
         """Begin a response of unknown length."""
-        fields = {"content-type": content_type, "cache-control": "no-cache"}
+        fields = {"content-type": content_type, "cache-control": "no-cache", **self.headers}
         await self._send(_response(200, fields), h11.Data(data=data))
 
     async def send(self, data: bytes) -> None:

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Final, final
 
 import trio
 
+from claude_trio._options import SessionOptions, to_environment
+from claude_trio._options._flags import ENVIRONMENT
 from claude_trio._scopes import background_tasks
 from claude_trio.testing._api_script import Director, ScriptExhausted, answer_side
 from claude_trio.testing._api_server import ApiServer
@@ -45,7 +47,8 @@ _SETTINGS: Final = {
     "NO_PROXY": _HOST,
     "no_proxy": _HOST,
 }
-# What the CLI must not inherit, whatever the program's own environment is ...
+# What the CLI must not inherit, whatever the program's own environment is: who it is, where it
+# sends, and how it converses ...
 _REMOVED: Final = (
     "AI_AGENT",
     "ALL_PROXY",
@@ -53,22 +56,42 @@ _REMOVED: Final = (
     "ANTHROPIC_CUSTOM_HEADERS",
     "ANTHROPIC_MODEL",
     "ANTHROPIC_SMALL_FAST_MODEL",
+    "API_TIMEOUT_MS",
     "AWS_BEARER_TOKEN_BEDROCK",
+    "BASH_DEFAULT_TIMEOUT_MS",
+    "BASH_MAX_OUTPUT_LENGTH",
+    "BASH_MAX_TIMEOUT_MS",
     "CLAUDECODE",
     "CLAUDE_CODE_OAUTH_TOKEN",
     "CLAUDE_CODE_USE_BEDROCK",
     "CLAUDE_CODE_USE_FOUNDRY",
     "CLAUDE_CODE_USE_VERTEX",
+    "DISABLE_AUTO_COMPACT",
+    "DISABLE_COMPACT",
+    "DISABLE_INTERLEAVED_THINKING",
+    "DISABLE_PROMPT_CACHING",
+    "ENABLE_TOOL_SEARCH",
     "HTTPS_PROXY",
     "HTTP_PROXY",
+    "MAX_MCP_OUTPUT_TOKENS",
+    "MAX_STRUCTURED_OUTPUT_RETRIES",
     "MAX_THINKING_TOKENS",
+    "MCP_TIMEOUT",
+    "MCP_TOOL_TIMEOUT",
+    "SLASH_COMMAND_TOOL_CHAR_BUDGET",
+    "TASK_MAX_OUTPUT_LENGTH",
+    "XDG_CONFIG_HOME",
     "all_proxy",
     "http_proxy",
     "https_proxy",
 )
-# ... and the families of names that change from one CLI to the next, but for ours.
+# ... and the families of names that change from one CLI to the next, but for ours, and for what a
+# session sets by itself or by its options: the environment that a session is given wins over both.
 _REMOVED_PREFIXES: Final = ("ANTHROPIC_", "CLAUDE_")
 _KEPT_PREFIXES: Final = ("CLAUDE_CLI_PATH", "CLAUDE_TRIO_")
+_KEPT: Final = frozenset(name for _option, name, *_values in ENVIRONMENT) | frozenset(
+    to_environment(SessionOptions(append_subagent_system_prompt="any"), {})
+)
 
 
 @final
@@ -116,14 +139,16 @@ class MessagesApi:
 
         Returns:
           Values to set; a name with None is to be removed.  Every name of the program's own
-          environment that begins with ``ANTHROPIC_`` or ``CLAUDE_`` is removed unless it is set
-          here.  The CLI tries a request three times in all; ``CLAUDE_CODE_MAX_RETRIES`` may be
-          overridden, as may all others.
+          environment that begins with ``ANTHROPIC_`` or ``CLAUDE_`` is removed, unless it is set
+          here or by the options of a session.  The CLI tries a request three times in all;
+          ``CLAUDE_CODE_MAX_RETRIES`` may be overridden, as may all others.
         """
         inherited = [
             name
             for name in os.environ
-            if name.startswith(_REMOVED_PREFIXES) and not name.startswith(_KEPT_PREFIXES)
+            if name.startswith(_REMOVED_PREFIXES)
+            and not name.startswith(_KEPT_PREFIXES)
+            and name not in _KEPT
         ]
         return {
             **dict.fromkeys((*_REMOVED, *inherited), None),
@@ -151,7 +176,8 @@ async def open_messages_api(
       script: Replies that the requests of the main conversation take in their order, or a function
         from `ApiRequest` to `Reply`, sync or async, which is asked for subagents as well.
       agents: For each agent whose prompt contains the key: the replies that it takes in their
-        order.  Agents that match no key say "Done." if the script is a row of replies.
+        order.  What `call_agent` brings for its agent comes first.  Agents that match no key say
+        "Done." if the script is a row of replies.
       side: Answers what the CLI asks beside its conversations, such as titles and summaries.
 
     Raises:
