@@ -13,6 +13,8 @@ import trio
 
 from claude_trio import ClaudeTrioError, CLINotFound, LaunchFailed
 from claude_trio._cli._demo import demo
+from claude_trio._cli._record import record
+from claude_trio._cli._replay import replay_command
 from claude_trio._cli._run import run_command
 
 if TYPE_CHECKING:
@@ -87,4 +89,37 @@ def _parser() -> argparse.ArgumentParser:
     )
     show.add_argument("--fake", action="store_true", help="use the fake even if there is a CLI")
     show.set_defaults(command=demo)
+    _add_recordings(commands)
     return parser
+
+
+def _add_recordings(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    write = commands.add_parser(
+        "record",
+        help="stand in for claude, and record what it and its host say",
+        usage="%(prog)s FILE -- ARGUMENT...",
+        description="Run claude with the ARGUMENTs, pass stdin, stdout, stderr and signals on, and "
+        "write both directions into FILE, without secrets.",
+    )
+    write.add_argument("file", metavar="FILE", help="where to; what is there is replaced")
+    write.add_argument("arguments", metavar="ARGUMENT", nargs=argparse.REMAINDER)
+    write.set_defaults(command=record)
+    play = commands.add_parser(
+        "replay",
+        help="stand in for claude, and say what was recorded",
+        usage="%(prog)s [--timing] [--patience SECONDS] FILE",
+        description="Say on stdout what claude said in a recording, as long as stdin says what its "
+        "host said.  When it does not, print the difference to stderr, and exit with 1.",
+    )
+    play.add_argument("file", metavar="FILE", help="a recording")
+    play.add_argument("--timing", action="store_true", help="take the time that claude took")
+    play.add_argument(
+        "--patience",
+        type=float,
+        default=60,
+        metavar="SECONDS",
+        help="how much longer than in the recording the host may take for what it says next; 60",
+    )
+    # A host adds the arguments of claude, and they do not matter.
+    play.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    play.set_defaults(command=replay_command)
