@@ -9,8 +9,7 @@ import trio
 
 from claude_trio import Session, SessionOptions, Timeouts, open_session, spawn
 from claude_trio.permissions import deny_all
-from claude_trio.testing import Reply, call_tool, open_messages_api, say
-from tests.process.leaks import assert_nothing_left
+from claude_trio.testing import Reply, assert_no_leaks, call_tool, open_messages_api, say
 from tests.real_cli import DEFAULT_VERSION, real_cli
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ async def real_api(
     agents: Mapping[str, Sequence[Reply]] | None = None,
 ) -> AsyncIterator[MessagesApi]:
     """Serve a model for a bounded time, and see that nothing is left in the end."""
-    with trio.fail_after(SECONDS), assert_nothing_left():
+    with trio.fail_after(SECONDS), assert_no_leaks():
         async with open_messages_api(script, agents=agents or {}) as api:
             yield api
 

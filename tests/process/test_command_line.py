@@ -14,8 +14,7 @@ import pytest
 import trio
 
 from claude_trio.__main__ import main
-from claude_trio.testing import open_messages_api, say
-from tests.process.leaks import assert_nothing_left
+from claude_trio.testing import assert_no_leaks, open_messages_api, say
 from tests.real_cli import real_cli
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(autouse=True)
 def nothing_left() -> Iterator[None]:
-    with assert_nothing_left():
+    with assert_no_leaks():
         yield
 
 

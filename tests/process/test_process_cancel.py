@@ -14,7 +14,8 @@ import trio
 from claude_trio._errors import CLINotFound
 from claude_trio._options import RUN_VARIABLE
 from claude_trio._process import ProcessTransport, _spawn, spawn
-from tests.process.leaks import assert_nothing_left, children
+from claude_trio.testing import assert_no_leaks
+from tests.process.alive import has_children
 from tests.process.programs import read_pid, start
 
 if TYPE_CHECKING:
@@ -90,8 +91,8 @@ async def test_cancelled_spawn_leaves_nothing(program: str) -> None:
 
     for number in range(1, _MOST):
         transports.append(None)
-        with trio.fail_after(5), assert_nothing_left():
-            if await _cancel_at(number, scenario, lambda: running.append(bool(children()))):
+        with trio.fail_after(5), assert_no_leaks():
+            if await _cancel_at(number, scenario, lambda: running.append(has_children())):
                 break
     else:
         pytest.fail("the scenario did not come to its end")
@@ -101,7 +102,7 @@ async def test_cancelled_spawn_leaves_nothing(program: str) -> None:
 
 
 async def test_cancelled_caller_starts_nothing() -> None:
-    with trio.fail_after(5), assert_nothing_left():
+    with trio.fail_after(5), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             with trio.CancelScope() as scope:
                 scope.cancel()
@@ -110,7 +111,7 @@ async def test_cancelled_caller_starts_nothing() -> None:
 
 
 async def test_closed_nursery_gets_no_process() -> None:
-    with trio.fail_after(5), assert_nothing_left():
+    with trio.fail_after(5), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             pass
         with pytest.raises(RuntimeError, match="closed"):
@@ -123,7 +124,7 @@ async def test_close_cancelled_anywhere_closes_the_pipes_and_the_next_ends_the_r
         assert await transport.aclose(sweep=True)
 
     for number in range(1, _MOST):
-        with trio.fail_after(8), assert_nothing_left():
+        with trio.fail_after(8), assert_no_leaks():
             async with trio.open_nursery() as nursery:
                 variables = {RUN_VARIABLE: f"test:cancel:{number}"}
                 transport = await start(nursery, "family", "setsid", "leaves", **variables)
@@ -159,7 +160,7 @@ def test_ctrl_c_anywhere_in_a_life_leaves_nothing() -> None:
     interrupted = 0
     for number in range(1, _MOST):
         at = _At(lambda: signal.raise_signal(signal.SIGINT), number)
-        with assert_nothing_left():
+        with assert_no_leaks():
             try:
                 trio.run(live, instruments=[at], restrict_keyboard_interrupt_to_checkpoints=True)
             except* KeyboardInterrupt:
@@ -187,7 +188,7 @@ def test_run_that_is_given_up_while_a_process_starts_leaves_nothing() -> None:
             nursery.start_soon(spawn, ["/bin/cat"], os.environ, None, nursery)
             raise ValueError
 
-    with assert_nothing_left():
+    with assert_no_leaks():
         for _ in range(10):
             with pytest.raises(ExceptionGroup):
                 trio.run(main)

@@ -20,7 +20,8 @@ import trio.testing
 from claude_trio._options import RUN_VARIABLE
 from claude_trio._process import spawn
 from claude_trio._process._sweep import end_group, end_remains, group_exists
-from tests.process.leaks import assert_nothing_left, is_alive
+from claude_trio.testing import assert_no_leaks
+from tests.process.alive import is_alive
 from tests.process.programs import command, read_line, read_pid, start
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def _subreaper() -> Iterator[None]:
 
 
 async def test_close_ends_the_rest_of_the_group() -> None:
-    with trio.fail_after(5), assert_nothing_left():
+    with trio.fail_after(5), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             transport = await start(nursery, "family")
             child = await read_pid(transport)
@@ -58,7 +59,7 @@ async def test_close_ends_the_rest_of_the_group() -> None:
 
 @pytest.mark.slow
 async def test_close_ends_a_rest_that_ignores_sigterm() -> None:
-    with trio.fail_after(8), assert_nothing_left():
+    with trio.fail_after(8), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             transport = await start(nursery, "family", "deaf", "holds", "leaves")
             child = await read_pid(transport)
@@ -68,7 +69,7 @@ async def test_close_ends_a_rest_that_ignores_sigterm() -> None:
 
 
 async def test_close_ends_a_process_that_still_runs() -> None:
-    with trio.fail_after(5), assert_nothing_left():
+    with trio.fail_after(5), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             transport = await start(nursery, "family")
             child = await read_pid(transport)
@@ -78,7 +79,7 @@ async def test_close_ends_a_process_that_still_runs() -> None:
 
 
 async def test_sweep_ends_what_has_a_session_of_its_own() -> None:
-    with trio.fail_after(5), assert_nothing_left():
+    with trio.fail_after(5), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             transport = await start(nursery, "family", "setsid", **{RUN_VARIABLE: _mark()})
             child = await read_pid(transport)
@@ -93,7 +94,7 @@ async def test_sweep_ends_what_has_a_session_of_its_own() -> None:
 
 @pytest.mark.slow
 async def test_sweep_ends_what_ignores_sigterm() -> None:
-    with trio.fail_after(8), assert_nothing_left():
+    with trio.fail_after(8), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             words = ("setsid", "deaf", "holds", "leaves")
             transport = await start(nursery, "family", *words, **{RUN_VARIABLE: _mark()})
@@ -103,7 +104,7 @@ async def test_sweep_ends_what_ignores_sigterm() -> None:
 
 
 async def test_sweep_that_cannot_look_says_so() -> None:
-    with trio.fail_after(8), assert_nothing_left():
+    with trio.fail_after(8), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             words = ("setsid", "leaves")
             transport = await start(nursery, "family", *words, **{RUN_VARIABLE: _mark()})
@@ -124,7 +125,7 @@ async def test_sweep_that_cannot_look_says_so() -> None:
 @pytest.mark.slow
 async def test_sweep_ends_a_crowd() -> None:
     # More than the system lets us look at together.
-    with trio.fail_after(20), assert_nothing_left():
+    with trio.fail_after(20), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             transport = await start(nursery, "crowd", "100", **{RUN_VARIABLE: _mark()})
             assert await read_line(transport) == "ready"
@@ -135,7 +136,7 @@ async def test_sweep_ends_a_crowd() -> None:
 
 async def test_sweep_ends_nested_runs_and_no_other() -> None:
     mark = _mark()
-    with trio.fail_after(8), assert_nothing_left():
+    with trio.fail_after(8), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             words = ("setsid", "nested", "leaves")
             nested = await start(nursery, "family", *words, **{RUN_VARIABLE: mark})
@@ -157,7 +158,7 @@ async def test_mark_of_the_run_that_we_are_in_is_not_swept(
     outer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(RUN_VARIABLE, outer)
-    with trio.fail_after(5), assert_nothing_left():
+    with trio.fail_after(5), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             sibling = await start(nursery, "waits", **{RUN_VARIABLE: "test:outer"})
             transport = await start(nursery, "exits", "0", "0", **{RUN_VARIABLE: "test:outer"})
@@ -171,7 +172,7 @@ async def test_mark_of_the_run_that_we_are_in_is_not_swept(
 @pytest.mark.parametrize("word", ["new", "old"])
 async def test_sweep_spares_itself_and_its_ancestors(word: str) -> None:
     script = f"{sys.executable} {command('sweeps')[-1]} {word}; echo parent lives"
-    with trio.fail_after(10), assert_nothing_left():
+    with trio.fail_after(10), assert_no_leaks():
         environ = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(sys.path),
@@ -182,7 +183,7 @@ async def test_sweep_spares_itself_and_its_ancestors(word: str) -> None:
 
 
 async def test_group_whose_number_is_taken_again_is_a_strangers() -> None:
-    with trio.fail_after(5), assert_nothing_left():
+    with trio.fail_after(5), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             stranger = await start(nursery, "waits")
             assert await read_line(stranger) == "ready"
@@ -195,7 +196,7 @@ async def test_group_whose_number_is_taken_again_is_a_strangers() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [(), ("deaf",)])
 async def test_group_is_ended_without_proc_as_well(words: tuple[str, ...]) -> None:
-    with trio.fail_after(8), assert_nothing_left(), _subreaper():
+    with trio.fail_after(8), assert_no_leaks(), _subreaper():
         async with trio.open_nursery() as nursery:
             transport = await start(nursery, "family", "leaves", *words)
             child = await read_pid(transport)
@@ -208,8 +209,29 @@ async def test_group_is_ended_without_proc_as_well(words: tuple[str, ...]) -> No
             assert await transport.aclose(sweep=False)
 
 
+@pytest.mark.parametrize("children", [True, False])
+async def test_children_at_the_end_of_stdin_decide_whether_to_sweep(children: bool) -> None:
+    with trio.fail_after(5), assert_no_leaks():
+        async with trio.open_nursery() as nursery:
+            mark = _mark()
+            words = ("family", "setsid") if children else ("waits",)
+            transport = await start(nursery, *words, **{RUN_VARIABLE: mark})
+            # It carries the mark, and was not started by the process that is closed.
+            other = await start(nursery, "waits", **{RUN_VARIABLE: mark})
+            if children:
+                await read_pid(transport)
+            transport.close_stdin()
+            transport.terminate()
+            await transport.wait_exit()
+            assert await transport.aclose(sweep=None)
+            assert is_alive(other.pid) is not children
+            other.kill()
+            await other.wait_exit()
+            await other.aclose(sweep=False)
+
+
 async def test_orphans_that_come_to_us_are_reaped() -> None:
-    with trio.fail_after(5), assert_nothing_left(), _subreaper():
+    with trio.fail_after(5), assert_no_leaks(), _subreaper():
         async with trio.open_nursery() as nursery:
             words = ("family", "setsid", "leaves")
             swept = await start(nursery, *words, **{RUN_VARIABLE: _mark()})
@@ -225,7 +247,7 @@ async def test_orphans_that_come_to_us_are_reaped() -> None:
 
 
 async def test_closing_again_is_fine() -> None:
-    with trio.fail_after(5), assert_nothing_left():
+    with trio.fail_after(5), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             transport = await start(nursery, "family", **{RUN_VARIABLE: _mark()})
             await read_line(transport)
@@ -238,7 +260,7 @@ async def test_closing_again_is_fine() -> None:
 
 async def test_hundred_lives_leave_nothing() -> None:
     threads = threading.active_count()
-    with trio.fail_after(30), assert_nothing_left():
+    with trio.fail_after(30), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             for _ in range(100):
                 transport = await spawn(["cat"], os.environ, None, nursery)
@@ -262,7 +284,7 @@ async def test_many_at_once_disturb_each_other_in_nothing() -> None:
         assert await transport.wait_exit() == 0
         assert await transport.aclose(sweep=True)
 
-    with trio.fail_after(30), assert_nothing_left():
+    with trio.fail_after(30), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             for number in range(10):
                 nursery.start_soon(live, number)

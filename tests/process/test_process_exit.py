@@ -12,7 +12,8 @@ import pytest
 import trio
 import trio.testing
 
-from tests.process.leaks import assert_nothing_left, is_alive
+from claude_trio.testing import assert_no_leaks
+from tests.process.alive import is_alive
 from tests.process.programs import command, read_line, read_pid, start
 
 
@@ -35,7 +36,7 @@ class _Watch:
 
 @pytest.mark.parametrize("code", [0, 7, 255, -signal.SIGKILL, -signal.SIGSEGV])
 async def test_code_is_the_programs_and_negative_for_a_signal(code: int) -> None:
-    with trio.fail_after(5), assert_nothing_left():
+    with trio.fail_after(5), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             transport = await start(nursery, "exits", str(code), "0")
             pid = transport.pid
@@ -48,7 +49,7 @@ async def test_code_is_the_programs_and_negative_for_a_signal(code: int) -> None
 
 
 async def test_repr_tells_the_state_and_no_argument() -> None:
-    with trio.fail_after(5), assert_nothing_left():
+    with trio.fail_after(5), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             transport = await start(nursery, "exits", "7", "0", "s3cret")
             assert repr(transport) == f"<ProcessTransport of process {transport.pid}, running>"
@@ -59,7 +60,7 @@ async def test_repr_tells_the_state_and_no_argument() -> None:
 
 
 async def test_code_is_seen_without_a_wait() -> None:
-    with trio.fail_after(5), assert_nothing_left():
+    with trio.fail_after(5), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             transport = await start(nursery, "exits", "7", "0")
             while transport.returncode is None:
@@ -78,7 +79,7 @@ async def test_every_waiter_gets_the_code_and_a_cancelled_one_disturbs_nobody() 
             codes.append(await transport.wait_exit())
         cancelled.append(scope.cancelled_caught)
 
-    with trio.fail_after(5), assert_nothing_left():
+    with trio.fail_after(5), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             transport = await start(nursery, "waits")
             assert await read_line(transport) == "ready"
@@ -98,7 +99,7 @@ async def test_every_waiter_gets_the_code_and_a_cancelled_one_disturbs_nobody() 
 
 
 async def test_exit_seen_by_the_way_wakes_who_waits() -> None:
-    with trio.fail_after(5), assert_nothing_left():
+    with trio.fail_after(5), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             transport = await start(nursery, "waits")
             assert await read_line(transport) == "ready"
@@ -111,7 +112,7 @@ async def test_exit_seen_by_the_way_wakes_who_waits() -> None:
 
 
 async def test_terminate_may_be_ignored_and_kill_may_not() -> None:
-    with trio.fail_after(5), assert_nothing_left():
+    with trio.fail_after(5), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             transport = await start(nursery, "waits", "deaf")
             assert await read_line(transport) == "ready"
@@ -125,7 +126,7 @@ async def test_terminate_may_be_ignored_and_kill_may_not() -> None:
 
 
 async def test_signals_reach_the_group() -> None:
-    with trio.fail_after(5), assert_nothing_left():
+    with trio.fail_after(5), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             transport = await start(nursery, "family")
             child = await read_pid(transport)
@@ -137,7 +138,7 @@ async def test_signals_reach_the_group() -> None:
 
 
 async def test_signals_after_the_exit_reach_nobody() -> None:
-    with trio.fail_after(5), assert_nothing_left():
+    with trio.fail_after(5), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             transport = await start(nursery, "family", "leaves")
             child = await read_pid(transport)
@@ -159,7 +160,7 @@ async def test_host_that_goes_without_a_word_leaves_no_process_that_heeds_eof(
 ) -> None:
     # At an exit of the interpreter SIGTERM comes as well; `waits` heeds nothing else.
     program = ["floods", "0"] if number else ["waits"]
-    with trio.fail_after(10), assert_nothing_left():
+    with trio.fail_after(10), assert_no_leaks():
         argv = [sys.executable, command("host")[-1], *command(*program)]
         environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         host = await trio.lowlevel.open_process(argv, stdin=PIPE, stdout=PIPE, env=environ)

@@ -10,14 +10,14 @@ import trio.testing
 
 from claude_trio._process import spawn
 from claude_trio._process._pipes import Tail
-from tests.process.leaks import assert_nothing_left
+from claude_trio.testing import assert_no_leaks
 from tests.process.programs import command, read_all, read_line, start
 
 _MEGABYTE = 1 << 20
 
 
 async def test_what_was_written_right_before_the_exit_is_there_after_it() -> None:
-    with trio.fail_after(5), assert_nothing_left():
+    with trio.fail_after(5), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             transport = await start(nursery, "exits", "7", "60000")
             assert await transport.wait_exit() == 7
@@ -33,7 +33,7 @@ async def test_what_was_written_right_before_the_exit_is_there_after_it() -> Non
 
 
 async def test_stdout_may_end_before_the_process() -> None:
-    with trio.fail_after(5), assert_nothing_left():
+    with trio.fail_after(5), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             transport = await start(nursery, "waits", "mute")
             assert await read_all(transport) == b"ready\n"
@@ -42,7 +42,7 @@ async def test_stdout_may_end_before_the_process() -> None:
 
 
 async def test_exit_is_not_eof() -> None:
-    with trio.fail_after(5), assert_nothing_left():
+    with trio.fail_after(5), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             transport = await start(nursery, "family", "leaves", "holds")
             await read_line(transport)
@@ -54,7 +54,7 @@ async def test_exit_is_not_eof() -> None:
 
 async def test_writes_take_what_fits() -> None:
     data = bytes(4 * _MEGABYTE)
-    with trio.fail_after(5), assert_nothing_left():
+    with trio.fail_after(5), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             transport = await start(nursery, "counts")
             rest = memoryview(data)
@@ -76,7 +76,7 @@ async def test_writes_take_what_fits() -> None:
 
 
 async def test_full_pipe_takes_nothing_and_does_not_block() -> None:
-    with trio.fail_after(5), assert_nothing_left():
+    with trio.fail_after(5), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             transport = await start(nursery, "waits")
             assert await read_line(transport) == "ready"
@@ -86,7 +86,7 @@ async def test_full_pipe_takes_nothing_and_does_not_block() -> None:
 
 
 async def test_stdin_that_nobody_reads_is_broken() -> None:
-    with trio.fail_after(5), assert_nothing_left():
+    with trio.fail_after(5), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             transport = await start(nursery, "waits", "closed")
             assert await read_line(transport) == "ready"
@@ -97,7 +97,7 @@ async def test_stdin_that_nobody_reads_is_broken() -> None:
 
 
 async def test_stdin_of_a_dead_process_is_broken() -> None:
-    with trio.fail_after(5), assert_nothing_left():
+    with trio.fail_after(5), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             transport = await start(nursery, "exits", "0", "0")
             await transport.wait_exit()
@@ -120,7 +120,7 @@ async def test_closing_wakes_who_waits() -> None:
             await transport.wait_writable()
         woken.append("writer")
 
-    with trio.fail_after(5), assert_nothing_left():
+    with trio.fail_after(5), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             # Its grandchild holds all three pipes open, and is not ended by the first close.
             transport = await start(
@@ -146,7 +146,7 @@ async def test_closing_wakes_who_waits() -> None:
 
 
 async def test_cancelled_reader_loses_nothing() -> None:
-    with trio.fail_after(5), assert_nothing_left():
+    with trio.fail_after(5), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             transport = await start(nursery, "speaks", "2000", "282")
             data = b""
@@ -170,7 +170,7 @@ async def _cancel(scope: trio.CancelScope) -> None:
 @pytest.mark.parametrize("size", [282, 65536, 65537, 1_000_000, 5_000_000])
 async def test_lines_of_any_size_come_whole(size: int) -> None:
     count = max(2, 4_000_000 // size)
-    with trio.fail_after(10), assert_nothing_left():
+    with trio.fail_after(10), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             transport = await start(nursery, "speaks", str(count), str(size))
             data = await read_all(transport)
@@ -180,7 +180,7 @@ async def test_lines_of_any_size_come_whole(size: int) -> None:
 
 
 async def test_long_lines_are_read_in_large_pieces() -> None:
-    with trio.fail_after(10), assert_nothing_left():
+    with trio.fail_after(10), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             transport = await start(nursery, "speaks", "1", "8000000")
             largest = 0
@@ -191,7 +191,7 @@ async def test_long_lines_are_read_in_large_pieces() -> None:
 
 
 async def test_flood_of_stderr_holds_nobody_up() -> None:
-    with trio.fail_after(10), assert_nothing_left():
+    with trio.fail_after(10), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             transport = await spawn(
                 command("floods", "10"), os.environ, None, nursery, stderr_tail=1000
@@ -208,7 +208,7 @@ async def test_flood_of_stderr_holds_nobody_up() -> None:
 
 
 async def test_drain_outlives_a_cancelled_nursery() -> None:
-    with trio.fail_after(5), assert_nothing_left():
+    with trio.fail_after(5), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             transport = await start(nursery, "floods", "1")
             nursery.cancel_scope.cancel()
@@ -221,7 +221,7 @@ async def test_drain_outlives_a_cancelled_nursery() -> None:
 
 
 async def test_two_readers_are_told() -> None:
-    with trio.fail_after(5), assert_nothing_left():
+    with trio.fail_after(5), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             transport = await start(nursery, "waits")
             assert await read_line(transport) == "ready"

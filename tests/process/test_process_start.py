@@ -15,8 +15,8 @@ import trio
 
 from claude_trio import _errors
 from claude_trio._process import spawn
-from claude_trio._process._find import places
-from tests.process.leaks import assert_nothing_left
+from claude_trio._process._program import places
+from claude_trio.testing import assert_no_leaks
 from tests.process.programs import command, read_all, read_line, start
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ async def _failure(
     kind: type[_errors.ClaudeTrioError] = _errors.LaunchFailed,
 ) -> str:
     env = os.environ if env is None else env
-    with assert_nothing_left(), trio.fail_after(5):
+    with assert_no_leaks(), trio.fail_after(5):
         async with trio.open_nursery() as nursery:
             with pytest.raises(kind) as caught:
                 await spawn(argv, env, None if cwd is None else str(cwd), nursery)
@@ -160,7 +160,7 @@ async def test_nul_in_an_argument_is_a_failure_of_the_launch() -> None:
 
 
 async def test_no_descriptor_left_says_so() -> None:
-    with trio.fail_after(5), assert_nothing_left():
+    with trio.fail_after(5), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
             highest = os.dup(0)
@@ -188,7 +188,7 @@ async def test_error_of_the_system_is_the_cause(tmp_path: Path) -> None:
 
 
 async def _first_line(argv: Sequence[str], env: Mapping[str, str], cwd: str | None = None) -> str:
-    with trio.fail_after(5), assert_nothing_left():
+    with trio.fail_after(5), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             transport = await spawn(argv, env, cwd, nursery)
             try:
@@ -293,7 +293,7 @@ async def test_environment_and_directory_are_those_given(tmp_path: Path) -> None
 
 
 async def test_process_leads_a_session_and_a_group_of_its_own() -> None:
-    with trio.fail_after(5), assert_nothing_left():
+    with trio.fail_after(5), assert_no_leaks():
         async with trio.open_nursery() as nursery:
             transport = await start(nursery, "waits")
             assert os.getpgid(transport.pid) == os.getsid(transport.pid) == transport.pid
@@ -301,7 +301,7 @@ async def test_process_leads_a_session_and_a_group_of_its_own() -> None:
 
 
 async def test_process_inherits_no_descriptor_but_its_three(tmp_path: Path) -> None:
-    with trio.fail_after(5), assert_nothing_left(), (tmp_path / "file").open("w") as file:
+    with trio.fail_after(5), assert_no_leaks(), (tmp_path / "file").open("w") as file:
         os.set_inheritable(file.fileno(), True)
         async with trio.open_nursery() as nursery:
             other = await start(nursery, "waits")

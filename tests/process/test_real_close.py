@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shlex
 import signal
@@ -16,7 +17,7 @@ import trio
 from claude_trio import ExitCause, ExitState, SessionClosed, open_session
 from claude_trio.permissions import allow_all
 from claude_trio.testing import hang, say
-from tests.process.leaks import is_alive
+from tests.process.alive import is_alive
 from tests.process.programs import command
 from tests.process.real import (
     NEW,
@@ -157,6 +158,19 @@ async def test_closing_ends_an_mcp_server_behind_a_wrapper(tmp_path: Path, later
             if later:
                 await session.control("mcp_set_servers", servers=servers)
             await until_exists(pid)
+
+
+async def test_closing_ends_a_server_of_the_users_own_behind_a_wrapper(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    server = shlex.join(command("deaf_server", str(pid), "apart"))
+    named = {"deaf": {"command": "sh", "args": ["-c", f"exec 3<&0; {server} <&3 & wait"]}}
+    async with real_api([]) as api:
+        config = Path(api.environment()["CLAUDE_CONFIG_DIR"] or "", ".claude.json")
+        config.parent.mkdir(exist_ok=True)
+        config.write_text(json.dumps({"mcpServers": named}))
+        with within(15):
+            async with open_session(None, cli_options(api, tmp_path)):
+                await until_exists(pid)
 
 
 async def test_closing_ends_what_a_hook_has_left(tmp_path: Path) -> None:

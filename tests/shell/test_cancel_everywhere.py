@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
-import random
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 import trio
-from trio._core import _run as trio_run
-from trio.testing import MockClock, wait_all_tasks_blocked
+from trio.testing import wait_all_tasks_blocked
 
 from claude_trio import (
     DEFER,
@@ -26,83 +22,41 @@ from claude_trio import (
 )
 from claude_trio.messages import ResultMessage
 from claude_trio.permissions import allow_all
-from claude_trio.testing import FakeClaude, call_tool, pause, say
-from tests.shell.scripted import agent, command, shell
+from claude_trio.testing import (
+    FakeClaude,
+    call_tool,
+    cancel_everywhere,
+    cancel_here,
+    check_session,
+    faults,
+    pause,
+    say,
+)
+from tests.shell.scripted import agent, asking, shell
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable, Collection, Sequence
 
     from claude_trio.testing import Reply
 
-SEEDS = range(2)
-DEAF = {"interrupt", "eof", "term"}
-FLOOR = 3000
-"""How many cancellations all tests of this file are made of, at least."""
+    Use = Callable[[Session], Awaitable[None]]
 
-COUNTED: list[int] = []
+FLOOR: Final = 3000
+"""How many cancellations all laws of this file together see, at least."""
 
+DEAF: Final = ("interrupt", "eof", "term")
 
-@pytest.fixture(scope="module", autouse=True)
-def floor() -> Iterator[None]:
-    yield
-    # A part of them may have been chosen: then there is nothing to say of the whole.
-    if len(COUNTED) == 5 * len(USES) + 6 * len(NURSERIES) + 8:
-        assert sum(COUNTED) >= FLOOR
+PLANNED: list[int] = []
 
 
-class CancelAtStep(trio.abc.Instrument):
-    """Cancel a scope right before the n-th step that any task takes while it is armed."""
-
-    def __init__(self, step: int) -> None:
-        self.left = step
-        self.scope: trio.CancelScope | None = None
-
-    def before_task_step(self, task: trio.lowlevel.Task) -> None:
-        if self.scope is None:
-            return
-        if self.left == 0:
-            self.scope.cancel()
-        self.left -= 1
-
-    @property
-    def reached(self) -> bool:
-        return self.left < 0
+def law(at_least: int, name: str, cases: Sequence[object]) -> pytest.MarkDecorator:
+    """Hold a law in each case, at so many points or more, and count them in."""
+    PLANNED.append(at_least * len(cases))
+    return pytest.mark.parametrize(("at_least", name), [(at_least, case) for case in cases])
 
 
-def shuffle(seed: int) -> None:
-    # Trio shuffles tasks that wake together by this source, and has no public switch for it.
-    trio_run._r = random.Random(seed)
-
-
-def points(scenario: Callable[[CancelAtStep], Awaitable[None]], seed: int) -> int:
-    """Run the scenario once for each step with a cancellation there, and count them."""
-    for step in itertools.count():
-        shuffle(seed)
-        instrument = CancelAtStep(step)
-
-        async def main(instrument: CancelAtStep = instrument) -> None:
-            me = trio.lowlevel.current_task()
-            assert me.parent_nursery is not None
-            with trio.fail_after(3600):
-                await scenario(instrument)
-            assert me.parent_nursery.child_tasks == {me}
-            assert not me.child_nurseries
-
-        trio.run(main, clock=MockClock(autojump_threshold=0), instruments=[instrument])
-        if not instrument.reached:
-            COUNTED.append(step)
-            return step
-    raise AssertionError
-
-
-@asynccontextmanager
-async def armed(instrument: CancelAtStep) -> AsyncIterator[None]:
-    with trio.CancelScope() as scope:
-        instrument.scope = scope
-        try:
-            yield
-        finally:
-            instrument.scope = None
+def test_the_laws_are_held_at_three_thousand_points() -> None:
+    assert sum(PLANNED) >= FLOOR
 
 
 async def one_prompt(session: Session) -> None:
@@ -203,18 +157,18 @@ def answer(told: str) -> Reply:
         case "shell":
             return shell(1)
         case "look":
-            return pause(1) + command(1)
+            return pause(1) + asking(1)
         case "slow":
             return say("slow") + pause(100) + say("ly")
         case "tool" | "deferred tool":
-            return call_tool("Later" if "deferred" in told else "Bash", {"command": told})
+            return call_tool("Write" if "deferred" in told else "Bash", {"command": told})
         case _:
             return say("mine", chunks=2, delay=1)
 
 
 async def decide(request: PermissionRequest) -> object:
     await trio.sleep(1)
-    return DEFER if request.tool_name == "Later" else Allow()
+    return DEFER if request.tool_name == "Write" else Allow()
 
 
 USES = [
@@ -238,67 +192,63 @@ def fake_claude(**more: Any) -> FakeClaude:
     return FakeClaude(answer, answers={"context": {"tokens": 7}}, **more)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("use", USES)
-def test_cancelling_a_use_leaves_the_session_usable(
-    use: Callable[[Session], Awaitable[None]], seed: int
-) -> None:
-    async def scenario(instrument: CancelAtStep) -> None:
+@law(55, "use", USES)
+def test_cancelling_a_use_leaves_the_session_usable(use: Use, at_least: int) -> None:
+    async def scenario() -> None:
         fake = fake_claude()
         async with open_session(launch=fake.launch, on_permission=decide) as session:  # type: ignore[arg-type]
-            async with armed(instrument):
+            with cancel_here():
                 await use(session)
+            await check_session(session)
+            # It does not only say why not: all of these are cancelled without a loss.
             assert (await session.prompt("and now this")).text == "mine"
-            assert session.pending_permissions == ()
-            await session.wait_idle()
         assert session.exit_status.group_gone
 
-    assert points(scenario, seed) > 5
+    cancel_everywhere(scenario, at_least=at_least)
 
 
-@pytest.mark.parametrize(("seed", "deaf_to"), [(2, set()), (3, set()), (4, DEAF)])
-@pytest.mark.parametrize("use", USES)
-def test_cancelling_anywhere_ends_the_session_and_leaves_nothing(
-    use: Callable[[Session], Awaitable[None]], seed: int, deaf_to: set[str]
-) -> None:
-    async def scenario(instrument: CancelAtStep) -> None:
-        fake = fake_claude(deaf_to=deaf_to)
-        async with armed(instrument):
-            async with open_session(launch=fake.launch, on_permission=decide) as session:  # type: ignore[arg-type]
-                # A CLI that ends no turn is ended itself: that is what its waiters hear.
-                with contextlib.suppress(*[SessionClosed, RequestTimedOut] if deaf_to else []):
-                    await use(session)
+@law(85, "use", USES)
+def test_cancelling_anywhere_ends_the_session_and_leaves_nothing(use: Use, at_least: int) -> None:
+    async def scenario() -> None:
+        fake = fake_claude()
+        async with open_session(launch=fake.launch, on_permission=decide) as session:  # type: ignore[arg-type]
+            await use(session)
 
-    assert points(scenario, seed) > 5
+    cancel_everywhere(scenario, at_least=at_least)
+
+
+@law(35, "use", USES)
+def test_cancelling_anywhere_ends_a_deaf_cli(use: Use, at_least: int) -> None:
+    async def scenario() -> None:
+        fake = fake_claude(faults=[faults.deaf_to(*DEAF)])
+        async with open_session(launch=fake.launch, on_permission=decide) as session:  # type: ignore[arg-type]
+            # A CLI that ends no turn is ended itself: that is what its waiters hear.
+            with contextlib.suppress(SessionClosed, RequestTimedOut):
+                await use(session)
+
+    cancel_everywhere(scenario, at_least=at_least)
 
 
 NURSERIES = [one_turn, an_agent, own_tasks]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("use", NURSERIES)
-def test_a_cancelled_nursery_around_the_session_leaves_nothing(
-    use: Callable[[Session], Awaitable[None]], seed: int
-) -> None:
-    async def scenario(instrument: CancelAtStep) -> None:
+@law(70, "use", NURSERIES)
+def test_a_cancelled_nursery_around_the_session_leaves_nothing(use: Use, at_least: int) -> None:
+    async def scenario() -> None:
         fake = fake_claude()
         async with trio.open_nursery() as nursery:
-            instrument.scope = nursery.cancel_scope
-            try:
+            with cancel_here(nursery.cancel_scope):
                 async with open_session(nursery, launch=fake.launch, on_permission=allow_all) as s:
                     await use(s)
-            finally:
-                instrument.scope = None
 
-    assert points(scenario, seed) > 5
+    cancel_everywhere(scenario, at_least=at_least)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("use", NURSERIES)
+@law(70, "use", NURSERIES)
 def test_a_cancelled_nursery_elsewhere_closes_the_session_and_leaves_nothing(
-    use: Callable[[Session], Awaitable[None]], seed: int
+    use: Use, at_least: int
 ) -> None:
-    async def scenario(instrument: CancelAtStep) -> None:
+    async def scenario() -> None:
         fake = fake_claude()
         async with trio.open_nursery() as outer:
             given: list[trio.Nursery] = []
@@ -310,56 +260,49 @@ def test_a_cancelled_nursery_elsewhere_closes_the_session_and_leaves_nothing(
 
             outer.start_soon(host)
             await wait_all_tasks_blocked()
-            instrument.scope = given[0].cancel_scope
-            try:
-                # A nursery that has ended takes no tasks any more.
-                with contextlib.suppress(SessionClosed, RuntimeError):
-                    async with open_session(
-                        given[0], launch=fake.launch, on_permission=allow_all
-                    ) as s:
-                        await use(s)
-            finally:
-                instrument.scope = None
+            # A nursery that has ended takes no tasks any more.
+            with (
+                cancel_here(given[0].cancel_scope),
+                contextlib.suppress(SessionClosed, RuntimeError),
+            ):
+                async with open_session(given[0], launch=fake.launch, on_permission=allow_all) as s:
+                    await use(s)
             given[0].cancel_scope.cancel()
 
-    assert points(scenario, seed) > 5
+    cancel_everywhere(scenario, at_least=at_least)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("use", NURSERIES)
-def test_cancelling_anywhere_while_the_cli_dies_leaves_nothing(
-    use: Callable[[Session], Awaitable[None]], seed: int
-) -> None:
-    async def scenario(instrument: CancelAtStep) -> None:
-        fake = fake_claude(dies_with=3)
-        async with armed(instrument):
-            with contextlib.suppress(ProcessExited):
-                async with open_session(launch=fake.launch, on_permission=decide) as session:  # type: ignore[arg-type]
-                    await use(session)
+@law(60, "use", NURSERIES)
+def test_cancelling_anywhere_while_the_cli_dies_leaves_nothing(use: Use, at_least: int) -> None:
+    async def scenario() -> None:
+        fake = fake_claude(faults=[faults.dies(3)])
+        # Outside of what is cancelled: the error may take the place of the cancellation.
+        with contextlib.suppress(ProcessExited), cancel_here():
+            async with open_session(launch=fake.launch, on_permission=decide) as session:  # type: ignore[arg-type]
+                await use(session)
 
-    assert points(scenario, seed) > 5
+    cancel_everywhere(scenario, at_least=at_least)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("deaf_to", [set(), {"initialize", "eof", "term"}])
-def test_cancelling_a_slow_opening_leaves_nothing(seed: int, deaf_to: set[str]) -> None:
-    async def scenario(instrument: CancelAtStep) -> None:
-        fake = fake_claude(starts_after=10, deaf_to=deaf_to, pipe=64)
-        async with armed(instrument):
-            with contextlib.suppress(LaunchFailed):
-                async with open_session(launch=fake.launch) as session:
-                    await one_prompt(session)
+@law(60, "deaf_to", [(), ("initialize", "eof", "term")])
+def test_cancelling_a_slow_opening_leaves_nothing(deaf_to: Collection[str], at_least: int) -> None:
+    async def scenario() -> None:
+        fake = fake_claude(
+            faults=[faults.starts_after(10), faults.deaf_to(*deaf_to), faults.narrow_stdin(64)]
+        )
+        with contextlib.suppress(LaunchFailed):
+            async with open_session(launch=fake.launch) as session:
+                await one_prompt(session)
 
-    assert points(scenario, seed) > 5
+    cancel_everywhere(scenario, at_least=at_least)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("deaf_to", [set(), DEAF])
+@law(40, "deaf_to", [(), DEAF])
 def test_cancelling_a_close_from_another_task_closes_all_the_same(
-    seed: int, deaf_to: set[str]
+    deaf_to: Collection[str], at_least: int
 ) -> None:
-    async def scenario(instrument: CancelAtStep) -> None:
-        fake = fake_claude(deaf_to=deaf_to)
+    async def scenario() -> None:
+        fake = fake_claude(faults=[faults.deaf_to(*deaf_to)])
         async with open_session(launch=fake.launch, on_permission=decide) as session:  # type: ignore[arg-type]
             async with trio.open_nursery() as nursery:
 
@@ -369,11 +312,12 @@ def test_cancelling_a_close_from_another_task_closes_all_the_same(
 
                 nursery.start_soon(use)
                 await trio.sleep(1)
-                async with armed(instrument):
+                with cancel_here():
                     nursery.start_soon(session.wait_exit)
                     await session.aclose()
                 nursery.start_soon(session.aclose)
             assert not session.alive
+            await check_session(session)
         assert session.exit_status.group_gone
 
-    assert points(scenario, seed) > 3
+    cancel_everywhere(scenario, at_least=at_least)

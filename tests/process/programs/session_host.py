@@ -9,14 +9,15 @@ import sys
 
 import trio
 
-from claude_trio import SessionOptions, open_session
+from claude_trio import SessionOptions, Timeouts, open_session
 
 cli, cwd, env, what = sys.argv[1:]
 
 
 async def main() -> None:
     options = SessionOptions(command=[cli], cwd=cwd, env=json.loads(env))
-    async with open_session(None, options) as session:
+    # Whoever started this does not wait for a CLI that does not go when its stdin ends.
+    async with open_session(None, options, timeouts=Timeouts(eof=600)) as session:
         print(session.server_info["pid"], flush=True)
         if what == "prompt":
             await session.prompt("slow")
