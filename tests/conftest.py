@@ -1,4 +1,7 @@
-"""How Hypothesis looks for counterexamples: always the same ones in CI, new ones elsewhere."""
+"""What all tests share: our own fixtures, and how Hypothesis looks for counterexamples.
+
+In CI it looks at the same ones always, elsewhere at new ones.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,9 @@ from typing import Final
 from hypothesis import HealthCheck, settings
 
 __all__: list[str] = []
+
+# Where the package is installed, the first is there already.
+pytest_plugins = ["claude_trio_pytest", "pytester"]
 
 # A shared machine makes any example slow now and then: only the tests' own bounds are meant.
 PATIENT: Final = settings(
