@@ -31,6 +31,7 @@ CORE: Final = (
     "*/claude_trio/_ndjson.py",
     "*/claude_trio/_options*",
     "*/claude_trio/_protocol/*",
+    "*/claude_trio/_values.py",
     "*/claude_trio/messages/*",
 )
 FRAGMENT: Final = re.compile(r"(\d+|\+[a-z0-9-]+)\.([a-z]+)(\.\d+)?\.rst")

@@ -205,23 +205,20 @@ _PLAIN: Final = frozenset({str, int, bool, type(None)})
 # msgspec writes NaN as null and bytes as base64, both without a word.  This walk refuses them and
 # never looks into a string, so a large text costs nothing.
 def _check(value: object) -> None:
-    inside = value.values() if type(value) is dict and _all_text(value) else _inside(value)
-    for inner in inside:
+    for inner in _inside(value):
         if type(inner) not in _PLAIN:
             _check(inner)
 
 
-def _all_text(keys: Iterable[object]) -> bool:
-    # A list is faster here than a generator: nearly always every key is text.
-    return all([type(key) is str for key in keys])  # noqa: C419
-
-
 def _inside(value: object) -> Iterable[object]:
     if isinstance(value, dict):
-        for key in cast("dict[object, object]", value):
-            if not isinstance(key, str):
-                raise TypeError(f"a key of a JSON object is a string, not {key!r}")
-        return cast("dict[str, object]", value).values()
+        keys = cast("dict[object, object]", value)
+        # Nearly always every key is plain text, and a list is faster here than a generator.
+        if not all([type(key) is str for key in keys]):  # noqa: C419
+            for key in keys:
+                if not isinstance(key, str):
+                    raise TypeError(f"a key of a JSON object is a string, not {key!r}")
+        return keys.values()
     if isinstance(value, (list, tuple)):
         return cast("Sequence[object]", value)
     if isinstance(value, float) and not math.isfinite(value):

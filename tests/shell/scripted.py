@@ -28,9 +28,14 @@ def command(seconds: float) -> Reply:
     return call_tool("Bash", {"command": f"sleep {seconds}"})
 
 
+def asking(seconds: float) -> Reply:
+    """A command that changes something, so that it is asked for."""
+    return call_tool("Bash", {"command": f"sleep {seconds}; touch done"})
+
+
 def working(seconds: float, *, asks: bool = False) -> list[Reply]:
     """What an agent says that works for some time, by a tool or by itself."""
-    work = command(seconds) if asks else say("I look", chunks=2, delay=seconds)
+    work = asking(seconds) if asks else say("I look", chunks=2, delay=seconds)
     return [work, say("it is there")] if asks else [work]
 
 

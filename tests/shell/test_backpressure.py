@@ -21,7 +21,7 @@ from claude_trio import (
     open_session,
 )
 from claude_trio.messages import StreamEvent
-from claude_trio.testing import FakeClaude, call_tool, hang, say
+from claude_trio.testing import FakeClaude, call_tool, faults, hang, say
 from tests.shell.scripted import Json, decisions, subtypes, written
 
 DELTA: Json = {
@@ -135,7 +135,9 @@ async def test_an_overflow_frees_the_buffer_and_comes_at_the_next_step(
 async def test_a_cli_that_takes_a_little_at_a_time_gets_every_line_whole(
     autojump_clock: MockClock,
 ) -> None:
-    fake = FakeClaude(lambda told: say(str(len(told))), pipe=7, answers={"echo": {}})
+    fake = FakeClaude(
+        lambda told: say(str(len(told))), answers={"echo": {}}, faults=[faults.narrow_stdin(7)]
+    )
     async with open_session(launch=fake.launch) as session, trio.open_nursery() as nursery:
         for number in range(20):
             ask = functools.partial(session.control, text="y" * 100, number=number)
@@ -150,7 +152,7 @@ async def test_answers_that_collide_are_written_whole_and_once(autojump_clock: M
         await trio.sleep(1)
         return Allow(updated_input={"big": "z" * 20_000, "id": request.id})
 
-    fake = FakeClaude([hang()], pipe=4096)
+    fake = FakeClaude([hang()], faults=[faults.narrow_stdin(4096)])
     async with open_session(launch=fake.launch, on_permission=decide) as session:
         async with session.turn("go"):
             await trio.sleep(1)
@@ -165,7 +167,7 @@ async def test_answers_that_collide_are_written_whole_and_once(autojump_clock: M
 
 
 async def test_a_cli_that_takes_nothing_ends_the_session(autojump_clock: MockClock) -> None:
-    fake = FakeClaude([say("never")], pipe=1000)
+    fake = FakeClaude([say("never")], faults=[faults.narrow_stdin(1000)])
     async with open_session(launch=fake.launch) as session:
         fake.read_stdin(False)
         started = trio.current_time()
@@ -178,7 +180,7 @@ async def test_a_cli_that_takes_nothing_ends_the_session(autojump_clock: MockClo
 
 
 async def test_any_progress_of_the_writer_gives_it_new_time(autojump_clock: MockClock) -> None:
-    fake = FakeClaude(lambda told: say(str(len(told))), pipe=1000)
+    fake = FakeClaude(lambda told: say(str(len(told))), faults=[faults.narrow_stdin(1000)])
     async with open_session(launch=fake.launch) as session, trio.open_nursery() as nursery:
 
         async def sip() -> None:
@@ -199,7 +201,7 @@ async def test_any_progress_of_the_writer_gives_it_new_time(autojump_clock: Mock
 async def test_a_prompt_waits_for_room_and_its_cancellation_writes_nothing(
     autojump_clock: MockClock,
 ) -> None:
-    fake = FakeClaude([say("mine")], pipe=100, answers={"echo": {}})
+    fake = FakeClaude([say("mine")], answers={"echo": {}}, faults=[faults.narrow_stdin(100)])
     limits = Limits(outbound=3)
     async with (
         open_session(launch=fake.launch, limits=limits) as session,
@@ -225,7 +227,7 @@ async def test_a_prompt_waits_for_room_and_its_cancellation_writes_nothing(
 async def test_a_prompt_that_is_cancelled_while_its_line_waits_whole_is_never_written(
     autojump_clock: MockClock,
 ) -> None:
-    fake = FakeClaude([say("mine")], pipe=100, answers={"echo": {}})
+    fake = FakeClaude([say("mine")], answers={"echo": {}}, faults=[faults.narrow_stdin(100)])
     async with open_session(launch=fake.launch) as session, trio.open_nursery() as nursery:
         fake.read_stdin(False)
         nursery.start_soon(lambda: session.control("echo", text="y" * 200))
@@ -242,7 +244,7 @@ async def test_a_prompt_that_is_cancelled_while_its_line_waits_whole_is_never_wr
 async def test_a_prompt_that_is_partly_out_is_finished_and_then_interrupted(
     autojump_clock: MockClock,
 ) -> None:
-    fake = FakeClaude([say("one"), say("mine")], pipe=100)
+    fake = FakeClaude([say("one"), say("mine")], faults=[faults.narrow_stdin(100)])
     async with open_session(launch=fake.launch) as session:
         fake.read_stdin(False)
         with trio.move_on_after(5):
@@ -256,7 +258,9 @@ async def test_a_prompt_that_is_partly_out_is_finished_and_then_interrupted(
 async def test_a_request_that_is_cancelled_while_its_line_waits_whole_is_never_written(
     autojump_clock: MockClock,
 ) -> None:
-    fake = FakeClaude([say("mine")], pipe=100, answers={"echo": {}, "other": {}})
+    fake = FakeClaude(
+        [say("mine")], answers={"echo": {}, "other": {}}, faults=[faults.narrow_stdin(100)]
+    )
     async with open_session(launch=fake.launch) as session, trio.open_nursery() as nursery:
         fake.read_stdin(False)
         nursery.start_soon(lambda: session.control("echo", text="y" * 200))
@@ -273,7 +277,9 @@ async def test_a_request_that_is_cancelled_while_its_line_waits_whole_is_never_w
 async def test_a_session_that_cannot_write_still_ends_in_bounded_time(
     autojump_clock: MockClock, by_exit: bool
 ) -> None:
-    fake = FakeClaude([say("never")], pipe=10, deaf_to={"eof", "term"})
+    fake = FakeClaude(
+        [say("never")], faults=[faults.deaf_to("eof", "term"), faults.narrow_stdin(10)]
+    )
     started = trio.current_time()
     with trio.move_on_after(20) as scope:
         async with open_session(

@@ -25,7 +25,7 @@ from claude_trio.permissions import Decision
 from claude_trio.testing import FakeClaude, call_tool, pause, say
 from tests.shell.scripted import agent, decisions, subtypes
 
-TOOL = call_tool("Bash", {"command": "ls"})
+TOOL = call_tool("Bash", {"command": "touch a"})
 ASKS = {"look": [say("I look") + pause(5) + TOOL, say("found")]}
 
 Faulty = Callable[[PermissionRequest], Awaitable[Decision]]
@@ -296,7 +296,7 @@ async def test_handlers_do_not_wait_for_each_other(autojump_clock: MockClock) ->
         return Allow()
 
     fake = FakeClaude(
-        [agent() + call_tool("Read", {}), say("it runs"), say("done")],
+        [agent() + call_tool("Write", {}), say("it runs"), say("done")],
         agents={"look": [TOOL, say("found")]},
     )
     async with open_session(launch=fake.launch, on_permission=decide) as session:
@@ -350,7 +350,7 @@ async def test_a_deferred_request_that_an_interrupt_settles_is_denied_after_it(
     async def defer(_request: PermissionRequest) -> Decision:
         return DEFER
 
-    fake = FakeClaude([TOOL, say("mine")], deaf_to=set())
+    fake = FakeClaude([TOOL, say("mine")])
     async with open_session(launch=fake.launch, on_permission=defer) as session:
         async with session.turn("go"):
             await trio.sleep(5)

@@ -19,7 +19,7 @@ from claude_trio import (
     open_session,
 )
 from claude_trio.messages import InitMessage
-from claude_trio.testing import FakeClaude, hang, say
+from claude_trio.testing import FakeClaude, faults, hang, say
 from tests.shell.scripted import Json, subtypes, written
 
 
@@ -101,7 +101,7 @@ async def test_requests_are_answered_in_mid_turn(autojump_clock: MockClock) -> N
 async def test_many_in_flight_get_each_its_own_answer_in_any_order(
     autojump_clock: MockClock,
 ) -> None:
-    fake = FakeClaude([], deaf_to={"context"})
+    fake = FakeClaude([], faults=[faults.deaf_to("context")])
     got: dict[int, object] = {}
 
     async def ask(session: Session, number: int) -> None:
@@ -119,7 +119,7 @@ async def test_many_in_flight_get_each_its_own_answer_in_any_order(
 async def test_no_answer_in_time_is_an_error_that_names_the_request(
     autojump_clock: MockClock,
 ) -> None:
-    fake = FakeClaude([say("mine")], deaf_to={"set_model"})
+    fake = FakeClaude([say("mine")], faults=[faults.deaf_to("set_model")])
     async with open_session(launch=fake.launch) as session:
         started = trio.current_time()
         with pytest.raises(RequestTimedOut) as caught:
@@ -134,7 +134,7 @@ async def test_no_answer_in_time_is_an_error_that_names_the_request(
 
 
 async def test_the_time_for_an_answer_can_be_chosen(autojump_clock: MockClock) -> None:
-    fake = FakeClaude([], deaf_to={"set_model"})
+    fake = FakeClaude([], faults=[faults.deaf_to("set_model")])
     async with open_session(launch=fake.launch, timeouts=Timeouts(control=5)) as session:
         started = trio.current_time()
         with pytest.raises(RequestTimedOut):
@@ -143,7 +143,9 @@ async def test_the_time_for_an_answer_can_be_chosen(autojump_clock: MockClock) -
 
 
 async def test_a_cancelled_caller_withdraws_its_request(autojump_clock: MockClock) -> None:
-    fake = FakeClaude([say("mine")], deaf_to={"context"}, answers={"other": {"fine": True}})
+    fake = FakeClaude(
+        [say("mine")], answers={"other": {"fine": True}}, faults=[faults.deaf_to("context")]
+    )
     async with open_session(launch=fake.launch) as session:
         with trio.move_on_after(5) as scope:
             await session.control("context")
@@ -170,7 +172,7 @@ async def test_a_request_that_is_cancelled_before_it_is_sent_is_never_written(
 
 
 async def test_a_cancelled_interrupt_is_sent_all_the_same(autojump_clock: MockClock) -> None:
-    fake = FakeClaude([hang()], deaf_to={"interrupt"})
+    fake = FakeClaude([hang()], faults=[faults.deaf_to("interrupt")])
     async with open_session(launch=fake.launch) as session:
         with pytest.raises(SessionClosed):
             async with session.turn("go") as turn:
@@ -183,7 +185,7 @@ async def test_a_cancelled_interrupt_is_sent_all_the_same(autojump_clock: MockCl
 
 
 async def test_wrong_and_double_answers_are_dropped(autojump_clock: MockClock) -> None:
-    fake = FakeClaude([say("mine")], deaf_to={"context"})
+    fake = FakeClaude([say("mine")], faults=[faults.deaf_to("context")])
     got: list[object] = []
     async with open_session(launch=fake.launch) as session, trio.open_nursery() as nursery:
 
@@ -220,7 +222,7 @@ async def test_whoever_waits_hears_that_the_cli_has_gone_and_why(
     autojump_clock: MockClock, operation: Callable[[Session], Awaitable[object]]
 ) -> None:
     deaf_to = {"set_model", "set_permission_mode", "context", "interrupt"}
-    fake = FakeClaude([hang()], deaf_to=deaf_to, stderr="it hurts\n")
+    fake = FakeClaude([hang()], faults=[faults.deaf_to(*deaf_to), faults.stderr("it hurts\n")])
     heard: list[ProcessExited] = []
     async with open_session(launch=fake.launch) as session, trio.open_nursery() as nursery:
 
@@ -248,7 +250,7 @@ async def test_whoever_waits_hears_that_the_cli_has_gone_and_why(
 
 
 async def test_everybody_in_flight_gets_an_error_of_its_own(autojump_clock: MockClock) -> None:
-    fake = FakeClaude([], deaf_to={"context"})
+    fake = FakeClaude([], faults=[faults.deaf_to("context")])
     heard: list[BaseException] = []
     async with open_session(launch=fake.launch) as session, trio.open_nursery() as nursery:
 

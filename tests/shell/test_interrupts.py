@@ -9,7 +9,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from claude_trio import Outcome, SessionState, TurnFailed, TurnInFlight, open_session
 from claude_trio.messages import AssistantMessage
 from claude_trio.permissions import allow_all
-from claude_trio.testing import FakeClaude, hang, pause, say
+from claude_trio.testing import FakeClaude, faults, hang, pause, say
 from tests.shell.scripted import Json, command, shell, subtypes, written
 
 SLOW = say("one ") + pause(100) + say("two")
@@ -133,7 +133,7 @@ async def test_an_interrupt_leaves_shells_alone(autojump_clock: MockClock) -> No
 async def test_while_a_turn_is_being_cancelled_the_next_prompt_waits_and_a_third_is_refused(
     autojump_clock: MockClock,
 ) -> None:
-    fake = FakeClaude([hang(), SLOW], deaf_to={"interrupt"})
+    fake = FakeClaude([hang(), SLOW], faults=[faults.deaf_to("interrupt")])
     async with open_session(launch=fake.launch) as session, trio.open_nursery() as nursery:
         with trio.move_on_after(1):
             async with session.turn("go") as turn:
@@ -182,7 +182,7 @@ async def test_of_several_prompts_that_wait_for_a_cancelled_turn_one_runs(
 async def test_a_waiting_prompt_can_be_cancelled_and_writes_nothing(
     autojump_clock: MockClock,
 ) -> None:
-    fake = FakeClaude([hang()], deaf_to={"interrupt"})
+    fake = FakeClaude([hang()], faults=[faults.deaf_to("interrupt")])
     async with open_session(launch=fake.launch) as session:
         with trio.move_on_after(1):
             await session.prompt("go")

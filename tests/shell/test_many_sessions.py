@@ -23,7 +23,7 @@ from claude_trio import (
     open_session,
 )
 from claude_trio.permissions import Decision, allow_all
-from claude_trio.testing import FakeClaude, call_tool, hang, pause, say
+from claude_trio.testing import FakeClaude, call_tool, faults, hang, pause, say
 from tests.shell.scripted import agent, working
 
 Use: TypeAlias = Callable[[Session], contextlib.AbstractAsyncContextManager[None]]
@@ -125,7 +125,7 @@ async def test_a_session_may_be_used_and_closed_from_any_task(autojump_clock: Mo
 
 async def test_ten_waiters_and_a_late_one_hear_of_the_exit(autojump_clock: MockClock) -> None:
     heard: list[object] = []
-    fake = FakeClaude([hang()], stderr="the last words\n")
+    fake = FakeClaude([hang()], faults=[faults.stderr("the last words\n")])
     async with open_session(launch=fake.launch) as session, trio.open_nursery() as nursery:
 
         async def wait() -> None:
@@ -371,7 +371,7 @@ async def test_a_session_whose_start_is_cancelled_leaves_nothing(
     autojump_clock: MockClock,
 ) -> None:
     before = tasks()
-    fake = FakeClaude([], starts_after=50, deaf_to={"eof"})
+    fake = FakeClaude([], faults=[faults.starts_after(50), faults.deaf_to("eof")])
     started = trio.current_time()
     with trio.move_on_after(5) as scope:
         async with open_session(launch=fake.launch):
@@ -382,7 +382,7 @@ async def test_a_session_whose_start_is_cancelled_leaves_nothing(
 
 
 async def test_a_session_that_starts_slowly_opens_in_the_end(autojump_clock: MockClock) -> None:
-    fake = FakeClaude([say("mine")], starts_after=50)
+    fake = FakeClaude([say("mine")], faults=[faults.starts_after(50)])
     started = trio.current_time()
     async with open_session(launch=fake.launch) as session:
         assert trio.current_time() - started == pytest.approx(50)

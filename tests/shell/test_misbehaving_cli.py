@@ -21,7 +21,7 @@ from claude_trio import (
     run_prompt,
 )
 from claude_trio.messages import SkippedLine
-from claude_trio.testing import FakeClaude, hang, pause, say
+from claude_trio.testing import FakeClaude, faults, hang, pause, say
 from tests.shell.scripted import BROKEN, Json, decisions, subtypes
 
 LOST = b'{"type":"result","subtype":"success"'
@@ -125,7 +125,7 @@ async def test_a_broken_line_does_not_hide_why_the_session_ended(
 async def test_a_broken_line_before_the_session_is_open_is_not_fatal(
     autojump_clock: MockClock,
 ) -> None:
-    fake = FakeClaude([say("mine")], starts_after=5)
+    fake = FakeClaude([say("mine")], faults=[faults.starts_after(5)])
     async with trio.open_nursery() as nursery:
 
         async def disturb() -> None:
@@ -145,7 +145,7 @@ async def test_a_giant_line_comes_whole_however_it_is_cut(
     autojump_clock: MockClock, size: int
 ) -> None:
     text = "wörd " * 1_000_000
-    fake = FakeClaude([say(text), say("mine")], piece=size)
+    fake = FakeClaude([say(text), say("mine")], faults=[faults.in_pieces(size)])
     async with open_session(launch=fake.launch) as session:
         assert (await session.prompt("go")).text == text
         assert (await session.prompt("go")).text == "mine"
@@ -154,7 +154,7 @@ async def test_a_giant_line_comes_whole_however_it_is_cut(
 async def test_a_line_over_the_limit_is_skipped_in_pieces_and_reported(
     autojump_clock: MockClock,
 ) -> None:
-    fake = FakeClaude([say("x" * 50_000), say("mine")], piece=4096)
+    fake = FakeClaude([say("x" * 50_000), say("mine")], faults=[faults.in_pieces(4096)])
     limits = Limits(frame=20_000)
     async with open_session(launch=fake.launch, limits=limits) as session:
         with pytest.raises(RemoteProtocolError, match="bytes could not be read"):
@@ -241,7 +241,7 @@ async def test_a_request_that_nobody_knows_is_refused_at_once(autojump_clock: Mo
 async def test_an_exit_in_mid_turn_is_an_error_whatever_the_code(
     autojump_clock: MockClock, code: int
 ) -> None:
-    fake = FakeClaude([say("half of ") + hang()], stderr="out of paper\n")
+    fake = FakeClaude([say("half of ") + hang()], faults=[faults.stderr("out of paper\n")])
     async with open_session(launch=fake.launch) as session:
         texts: list[str] = []
         with pytest.raises(ProcessExited) as caught:
@@ -269,7 +269,7 @@ async def test_an_exit_in_mid_turn_is_an_error_whatever_the_code(
 async def test_a_cli_that_dies_at_any_frame_says_so_to_whoever_waits(
     autojump_clock: MockClock, count: int
 ) -> None:
-    fake = FakeClaude([say("mine")], dies_with=5, dies_at=count)
+    fake = FakeClaude([say("mine")], faults=[faults.dies(5, at=count)])
     with pytest.raises((ProcessExited, LaunchFailed, SessionClosed)) as caught:
         async with open_session(launch=fake.launch) as session:
             # Its result may come before its end: then the prompt after it hears.
@@ -325,7 +325,7 @@ async def test_a_last_line_without_its_end_counts_too(autojump_clock: MockClock)
 
 
 async def test_a_cli_that_closes_its_stdout_and_lives_is_ended(autojump_clock: MockClock) -> None:
-    fake = FakeClaude([hang()], deaf_to={"eof", "term"})
+    fake = FakeClaude([hang()], faults=[faults.deaf_to("eof", "term")])
     async with open_session(launch=fake.launch) as session:
         started = trio.current_time()
         with pytest.raises(SessionClosed) as caught:
@@ -339,7 +339,7 @@ async def test_a_cli_that_closes_its_stdout_and_lives_is_ended(autojump_clock: M
 
 
 async def test_a_stdout_that_somebody_holds_open_delays_no_exit(autojump_clock: MockClock) -> None:
-    fake = FakeClaude([hang()], holds_stdout=True)
+    fake = FakeClaude([hang()], faults=[faults.holds_stdout()])
     async with open_session(launch=fake.launch) as session:
         started = trio.current_time()
         with pytest.raises(ProcessExited):
@@ -358,7 +358,7 @@ async def test_a_stdout_that_somebody_holds_open_delays_no_exit(autojump_clock: 
 async def test_a_deaf_cli_is_ended_in_bounded_time_in_mid_turn(
     autojump_clock: MockClock, deaf_to: set[str], seconds: float, under_cancel: bool
 ) -> None:
-    fake = FakeClaude([hang()], deaf_to=deaf_to)
+    fake = FakeClaude([hang()], faults=[faults.deaf_to(*deaf_to)])
     with trio.CancelScope() as scope:
         async with open_session(launch=fake.launch) as session:
             with trio.move_on_after(5):
@@ -375,7 +375,7 @@ async def test_a_cli_that_fails_before_it_answers_says_what_it_said(
     autojump_clock: MockClock,
 ) -> None:
     words = "No conversation found with session ID: x"
-    fake = FakeClaude([], starts_after=100)
+    fake = FakeClaude([], faults=[faults.starts_after(100)])
     async with trio.open_nursery() as nursery:
 
         async def fail() -> None:
@@ -393,7 +393,7 @@ async def test_a_cli_that_fails_before_it_answers_says_what_it_said(
 
 
 async def test_everybody_hears_of_the_backstop_and_why(autojump_clock: MockClock) -> None:
-    fake = FakeClaude([hang()], deaf_to={"interrupt", "context"})
+    fake = FakeClaude([hang()], faults=[faults.deaf_to("interrupt", "context")])
     heard: list[object] = []
     async with open_session(launch=fake.launch) as session, trio.open_nursery() as nursery:
 

@@ -36,7 +36,7 @@ from claude_trio import (
 )
 from claude_trio.messages import AssistantMessage, InitMessage, ResultMessage
 from claude_trio.permissions import allow_all
-from claude_trio.testing import FakeClaude, call_tool, fail, hang, pause, say
+from claude_trio.testing import FakeClaude, call_tool, fail, faults, hang, pause, say
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -81,20 +81,20 @@ async def test_each_prompt_gets_its_own_answer(autojump_clock: MockClock) -> Non
 async def test_a_result_tells_what_its_turn_cost(autojump_clock: MockClock) -> None:
     async with session_with(say("a"), say("b")) as session:
         first, second = await session.prompt("go"), await session.prompt("go")
-    assert first.turn_cost_usd == pytest.approx(0.01)
-    assert second.turn_cost_usd == pytest.approx(0.01)
-    assert second.total_cost_usd == pytest.approx(0.02)
+    assert first.turn_cost_usd == pytest.approx(0.0008)
+    assert second.turn_cost_usd == pytest.approx(0.0008)
+    assert second.total_cost_usd == pytest.approx(0.0016)
 
 
-async def test_the_first_turn_after_a_resume_tells_no_cost_of_its_own(
+async def test_the_first_turn_after_a_resume_costs_what_its_result_says(
     autojump_clock: MockClock,
 ) -> None:
     fake = FakeClaude([say("a"), say("b")])
     options = SessionOptions(resume="11111111-2222-4333-8444-555555555555")
     async with open_session(None, options, launch=fake.launch) as session:
         assert session.session_id == options.resume
-        assert (await session.prompt("go")).turn_cost_usd is None
-        assert (await session.prompt("go")).turn_cost_usd == pytest.approx(0.01)
+        assert (await session.prompt("go")).turn_cost_usd == pytest.approx(0.0008)
+        assert (await session.prompt("go")).turn_cost_usd == pytest.approx(0.0008)
 
 
 async def test_a_turn_gives_every_message_in_order_and_then_ends(autojump_clock: MockClock) -> None:
@@ -146,11 +146,12 @@ async def test_content_blocks_are_written_as_they_are(autojump_clock: MockClock)
 
 
 async def test_an_error_result_raises_unless_it_is_not_checked(autojump_clock: MockClock) -> None:
-    async with session_with(fail(529), fail(529), say("fine")) as session:
+    async with session_with(fail(403), fail(529, always=True), say("fine")) as session:
         with pytest.raises(TurnFailed) as caught:
             await session.prompt("go")
         assert caught.value.result is not None
         assert caught.value.result.outcome is Outcome.FAILED
+        assert caught.value.result.api_error_status == 403
         unchecked = await session.prompt("go", check=False)
         assert unchecked.api_error_status == 529
         assert (await session.prompt("go")).text == "fine"
@@ -293,7 +294,7 @@ async def test_a_turn_that_is_over_has_nothing_to_interrupt(autojump_clock: Mock
 async def test_a_cli_that_is_deaf_to_the_interrupt_is_ended_at_the_backstop(
     autojump_clock: MockClock,
 ) -> None:
-    fake = FakeClaude([hang()], deaf_to={"interrupt"})
+    fake = FakeClaude([hang()], faults=[faults.deaf_to("interrupt")])
     with pytest.raises(SessionClosed) as caught:
         async with open_session(launch=fake.launch) as session:
             started = trio.current_time()
@@ -319,14 +320,15 @@ async def test_a_handler_sees_the_request_and_its_answer_counts(autojump_clock: 
 
     fake = FakeClaude(
         [
-            call_tool("Bash", {"command": "ls"}) + call_tool("Bash", {"command": "rm"}),
+            call_tool("Bash", {"command": "touch a"}) + call_tool("Bash", {"command": "rm a"}),
             say("done"),
         ],
         run_tool=lambda name, arguments: str(ran.append((name, dict(arguments)))),
     )
     async with open_session(launch=fake.launch, on_permission=guard) as session:
         assert (await session.prompt("go")).text == "done"
-    assert [(r.tool_name, r.input["command"]) for r in seen] == [("Bash", "ls"), ("Bash", "rm")]
+    assert [r.tool_name for r in seen] == ["Bash", "Bash"]
+    assert [r.input["command"] for r in seen] == ["touch a", "rm a"]
     assert ran == [("Bash", {"command": "pwd"})]
 
 
@@ -384,7 +386,7 @@ async def test_a_deferred_request_keeps_its_input_and_is_answered_once(
 
     ran: list[object] = []
     fake = FakeClaude(
-        [call_tool("Bash", {"command": "ls"}), say("done")],
+        [call_tool("Bash", {"command": "touch a"}), say("done")],
         run_tool=lambda _name, arguments: str(ran.append(dict(arguments))),
     )
     async with open_session(launch=fake.launch, on_permission=defer) as session:  # type: ignore[arg-type]
@@ -397,7 +399,7 @@ async def test_a_deferred_request_keeps_its_input_and_is_answered_once(
             assert not session.answer_permission(request.id, Allow())
             assert not session.answer_permission("no such id", Allow())
             assert session.pending_permissions == ()
-    assert ran == [{"command": "ls"}]
+    assert ran == [{"command": "touch a"}]
 
 
 async def test_an_interrupt_settles_what_waits_for_a_decision(autojump_clock: MockClock) -> None:
@@ -465,7 +467,7 @@ async def test_what_would_deadlock_from_inside_a_callback_raises(
 
 
 async def test_a_cli_that_dies_in_mid_turn_tells_everybody_why(autojump_clock: MockClock) -> None:
-    fake = FakeClaude([], dies_with=7)
+    fake = FakeClaude([], faults=[faults.dies(7)])
     async with open_session(launch=fake.launch) as session:
         with pytest.raises(ProcessExited) as caught:
             await session.prompt("go")
@@ -484,7 +486,7 @@ async def test_a_cli_that_dies_in_mid_turn_tells_everybody_why(autojump_clock: M
 async def test_a_cli_that_does_not_answer_initialize_fails_at_its_timeout(
     autojump_clock: MockClock,
 ) -> None:
-    fake = FakeClaude([], deaf_to={"initialize"})
+    fake = FakeClaude([], faults=[faults.deaf_to("initialize")])
     started = trio.current_time()
     with pytest.raises(LaunchFailed, match="initialize"):
         async with open_session(launch=fake.launch):
@@ -521,7 +523,7 @@ async def test_a_cli_that_dies_at_once_fails_to_launch_without_waiting(
 async def test_the_closing_ladder_is_bounded(
     autojump_clock: MockClock, deaf_to: set[str], code: int, seconds: float
 ) -> None:
-    fake = FakeClaude([], deaf_to=deaf_to)
+    fake = FakeClaude([], faults=[faults.deaf_to(*deaf_to)])
     with trio.CancelScope() as scope:
         async with open_session(launch=fake.launch) as session:
             started = trio.current_time()

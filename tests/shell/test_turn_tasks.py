@@ -21,7 +21,7 @@ from claude_trio import (
 from claude_trio.messages import Message, ResultMessage, TaskNotification
 from claude_trio.permissions import allow_all
 from claude_trio.testing import FakeClaude, hang, pause, say
-from tests.shell.scripted import agent, command, shell, subtypes, working
+from tests.shell.scripted import agent, asking, command, shell, subtypes, working
 
 SLOW = say("one ") + pause(100) + say("two")
 
@@ -390,7 +390,7 @@ async def test_a_permission_that_an_agent_asks_for_after_the_first_result_is_ans
     ran: list[object] = []
     fake = FakeClaude(
         [agent(), say("it runs"), say("it is done")],
-        agents={"look": [say("I look") + pause(5) + command(1), say("found")]},
+        agents={"look": [say("I look") + pause(5) + asking(1), say("found")]},
         run_tool=lambda name, _use: str(ran.append(name)),
     )
     async with open_session(launch=fake.launch, on_permission=decide) as session:

@@ -4,25 +4,39 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import uuid
 from typing import TYPE_CHECKING, Final, final
 
 import attrs
+import trio
+
+from claude_trio.testing._fake_launch import VERSION, Launch, States
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from claude_trio.testing._fake_transport import FakeTransport
+__all__ = ["BUILT_IN", "Background", "Frames", "Speaker", "spell"]
 
-__all__ = ["MODEL", "VERSION", "Background", "Frames", "Speaker"]
-
-VERSION: Final = "2.1.332"
-MODEL: Final = "claude-fake"
 _CAPABILITIES: Final = ("interrupt_receipt_v1", "interrupt_cancel_queued_v1", "msg_lifecycle_v1")
+BUILT_IN: Final = (
+    *("Task", "AskUserQuestion", "Bash", "Edit", "EnterPlanMode", "ExitPlanMode", "Glob", "Grep"),
+    *("NotebookEdit", "Read", "ScheduleWakeup", "Skill", "TaskStop", "ToolSearch", "WebFetch"),
+    *("WebSearch", "Write"),
+)
+# What the real one writes as an escape although JSON lets it stand raw, and half an emoji, which
+# has no bytes of its own.
+_ESCAPED: Final = re.compile("[\x7f\x85\u200d\u2028\u2029\ufeff\ud800-\udfff]")
+
+
+def spell(frame: Mapping[str, object]) -> bytes:
+    """Spell a frame as the real one does: compact, on one line, and mostly unescaped."""
+    text = json.dumps(frame, ensure_ascii=False, separators=(",", ":"))
+    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode() + b"\n"
 
 
 @final
-@attrs.frozen(kw_only=True)
+@attrs.define(kw_only=True, eq=False)
 class Background:
     """A task of the CLI: an agent or a shell."""
 
@@ -31,14 +45,31 @@ class Background:
     call_id: str
     type: str
     description: str
+    prompt: str | None
     backgrounded: bool
     owner: str | None
     """The agent that started it; None if the main conversation did."""
+    depth: int
+    started: float = attrs.field(factory=trio.current_time)
+    uses: int = 0
+    """How many tools it has called."""
 
     @property
     def is_agent(self) -> bool:
         """Whether it is no shell."""
         return self.type == "local_agent"
+
+    @property
+    def reports(self) -> bool:
+        """Whether it reports to the conversation when it ends."""
+        return self.is_agent and self.backgrounded
+
+    @property
+    def usage(self) -> dict[str, object]:
+        """What it is said to have used."""
+        milliseconds = round((trio.current_time() - self.started) * 1000)
+        tokens = 120 * (self.uses + 1)
+        return {"total_tokens": tokens, "tool_uses": self.uses, "duration_ms": milliseconds}
 
 
 @final
@@ -63,17 +94,20 @@ class Speaker:
 
 @final
 class Frames:
-    """Write frames to stdout, and number everything that has an id."""
+    """Say frames, and number everything that has an id."""
 
-    def __init__(
-        self, transport: FakeTransport, session_id: str, cwd: str, written: Callable[[int], None]
-    ) -> None:
-        self._transport, self._written = transport, written
-        self.session_id, self.cwd = session_id, cwd
-        self.model, self.mode = MODEL, "default"
-        self._numbers, self._frames = itertools.count(1), itertools.count(1)
-        self._state = "idle"
-        self._results = 0
+    def __init__(self, launch: Launch, write: Callable[[Mapping[str, object]], None]) -> None:
+        self.launch, self.write = launch, write
+        self.session_id, self.model, self.mode = launch.session_id, launch.model, launch.mode
+        self._numbers = itertools.count(1)
+        self.prompt_id = self.new_uuid()
+        self._state, self._state_uuid = "idle", self.new_uuid()
+        self.answered: list[str] = []
+        """The uuids of the prompts that the next frame of the model answers."""
+        self.to_replay: list[tuple[object, str | None]] = []
+        """The prompts to be said again in front of the next message of the model."""
+        self.told = 0
+        """How many messages the running turn has told the model, after its prompt."""
 
     def number(self) -> int:
         """Give a number that was not used yet."""
@@ -83,100 +117,138 @@ class Frames:
         """Give an id that was not used yet."""
         return str(uuid.UUID(int=self.number()))
 
-    def write(self, frame: Mapping[str, object]) -> None:
-        """Write a frame as it is."""
-        line = json.dumps(frame, separators=(",", ":"))
-        self._transport.write(line.encode() + b"\n")
-        self._written(next(self._frames))
-
-    def _say(self, **fields: object) -> None:
+    def say(self, **fields: object) -> None:
+        """Write a frame of the session."""
         self.write({**fields, "session_id": self.session_id, "uuid": self.new_uuid()})
+
+    def system(self, subtype: str, **fields: object) -> None:
+        """Write a frame of type ``system``."""
+        self.say(type="system", subtype=subtype, **fields)
 
     # -- what frames the conversation
 
     def state(self, state: str) -> None:
-        """Tell the state, if it is a new one."""
+        """Tell the state, if it is a new one and somebody wants to know."""
         if state != self._state:
-            self._state = state
-            self._say(type="system", subtype="session_state_changed", state=state)
+            self._state, self._state_uuid = state, self.new_uuid()
+            self._tell_state()
 
-    def lifecycle(self, prompt: Mapping[str, object], state: str) -> None:
+    def idle_again(self) -> None:
+        """Tell once more that there is nothing to do, where that is so: the same frame."""
+        if self._state == "idle":
+            self._tell_state()
+
+    def _tell_state(self) -> None:
+        if self.launch.states is States.UNTOLD:
+            return
+        more = {"sdk_host_only": True} if self.launch.states is States.TOLD_TO_THE_HOST else {}
+        frame = {"type": "system", "subtype": "session_state_changed", "state": self._state}
+        self.write({**frame, **more, "uuid": self._state_uuid, "session_id": self.session_id})
+
+    def lifecycle(self, prompt: str | None, state: str, **more: object) -> None:
         """Tell how far a prompt has come; one without a uuid cannot be told of."""
-        if prompt.get("uuid") is not None:
-            self._say(type="command_lifecycle", command_uuid=prompt["uuid"], state=state)
+        if prompt is not None:
+            self.say(type="command_lifecycle", command_uuid=prompt, state=state, **more)
 
-    def init(self) -> None:
-        """Begin a run."""
-        self._say(
-            type="system",
-            subtype="init",
-            cwd=self.cwd,
+    def init(self, tools: Iterable[str], servers: Iterable[Mapping[str, object]]) -> None:
+        """Begin a turn."""
+        more = {"user_message_uuids": list(self.answered)} if self.answered else {}
+        self.system(
+            "init",
+            cwd=self.launch.cwd,
             model=self.model,
-            tools=["Task", "Bash", "Read", "Write"],
+            tools=[*BUILT_IN, *tools],
+            mcp_servers=list(servers),
             permissionMode=self.mode,
+            slash_commands=["clear", "compact", "context", "cost"],
+            apiKeySource="ANTHROPIC_API_KEY",
             claude_code_version=VERSION,
+            output_style="default",
+            agents=["general-purpose"],
+            skills=[],
+            plugins=[],
             capabilities=list(_CAPABILITIES),
+            **more,
         )
 
-    def status(self) -> None:
-        """Tell the permission mode."""
-        self._say(type="system", subtype="status", status=None, permissionMode=self.mode)
+    def status(self, status: str | None, **more: object) -> None:
+        """Tell what the CLI is about."""
+        self.system("status", status=status, **more)
 
-    def result(self, ending: Mapping[str, object], prompts: Sequence[Mapping[str, object]]) -> None:
-        """End a run."""
-        told = [prompt["uuid"] for prompt in prompts if prompt.get("uuid") is not None]
-        self._say(
-            type="result",
-            **ending,
-            num_turns=1,
-            total_cost_usd=0.01 * (self._results + 1),
-            user_message_uuids=told,
-            result_index=self._results,
-        )
-        self._results += 1
+    def tell_mode(self, mode: str) -> None:
+        """Change the permission mode, and tell it if it is another."""
+        if mode != self.mode:
+            self.mode = mode
+            self.status(None, permissionMode=mode)
 
     # -- the conversation
 
     def event(self, message_id: str, event: Mapping[str, object]) -> None:
-        """Stream a part of a message."""
-        self._say(
-            type="stream_event", event=event, parent_tool_use_id=None, api_message_id=message_id
+        """Stream a part of a message, where that is wanted."""
+        if self.launch.partial:
+            self.say(
+                type="stream_event", event=event, parent_tool_use_id=None, api_message_id=message_id
+            )
+
+    def assistant(self, speaker: Speaker, message: Mapping[str, object], **more: object) -> None:
+        """Say one block of a message; the turn's first one names the prompts that it answers."""
+        if speaker.agent is None and self.answered:
+            uuids, self.answered = self.answered, []
+            more = {**more, "user_message_uuid": uuids[-1], "user_message_uuids": uuids}
+        self.say(type="assistant", message=message, **speaker.fields, **more)
+
+    def user(self, speaker: Speaker, content: object, **more: object) -> None:
+        """Say what the model is told: the result of a tool, or words of the CLI's own."""
+        if speaker.agent is None:
+            self.told += 1
+        message: dict[str, object] = {"role": "user", "content": content}
+        self.say(type="user", message=message, **speaker.fields, **more)
+
+    def text(self, speaker: Speaker, text: str, **more: object) -> None:
+        """Say words that the model is told."""
+        self.user(speaker, [{"type": "text", "text": text}], **more)
+
+    def replay_prompts(self) -> None:
+        """Say again what the model is about to answer."""
+        prompts, self.to_replay = self.to_replay, []
+        for content, prompt in prompts:
+            self.replay(content, prompt)
+
+    def replay(self, content: object, prompt: str | None) -> None:
+        """Say again what somebody else has said."""
+        self.write(
+            {
+                "type": "user",
+                "message": {"role": "user", "content": content},
+                "parent_tool_use_id": None,
+                "isReplay": True,
+                "session_id": self.session_id,
+                "uuid": prompt or self.new_uuid(),
+            }
         )
 
-    def assistant(
-        self, speaker: Speaker, message_id: str, block: Mapping[str, object], **more: object
+    def tool_result(
+        self, speaker: Speaker, call_id: str, content: object, *, failed: bool, **more: object
     ) -> None:
-        """Say one block of a message."""
-        message: dict[str, object] = {
-            "id": message_id,
-            "type": "message",
-            "role": "assistant",
-            "model": self.model,
-            "content": [block],
-            "stop_reason": None,
-            "usage": {},
-        }
-        self._say(type="assistant", message=message, **speaker.fields, **more)
-
-    def user(self, speaker: Speaker, block: Mapping[str, object], **more: object) -> None:
-        """Say what the model is told: the result of a tool, or an interruption."""
-        message: dict[str, object] = {"role": "user", "content": [block]}
-        self._say(type="user", message=message, **speaker.fields, **more)
-
-    def tool_result(self, speaker: Speaker, call_id: str, text: str, *, failed: bool) -> None:
         """Say what a tool has given."""
-        block = {"type": "tool_result", "tool_use_id": call_id, "content": text, "is_error": failed}
-        self.user(speaker, block)
+        block: dict[str, object] = {"tool_use_id": call_id, "type": "tool_result"}
+        block |= {"content": content} | ({"is_error": failed} if isinstance(content, str) else {})
+        self.user(speaker, [block], **more)
 
     # -- tasks
 
     def task(self, subtype: str, task: Background, **more: object) -> None:
         """Tell something of a task."""
-        self._say(type="system", subtype=subtype, task_id=task.id, run_id=task.run_id, **more)
+        owned = {"owned_by_subagent": True} if task.owner and not task.is_agent else {}
+        self.system(subtype, task_id=task.id, run_id=task.run_id, **more, **owned)
 
     def task_started(self, task: Background) -> None:
         """Tell that a task begins."""
         above = {} if task.owner is None else {"parent_task_id": task.owner}
+        agent: dict[str, object] = {}
+        if task.is_agent:
+            agent = {"subagent_type": "general-purpose", "spawn_depth": task.depth}
+            agent |= {"prompt": task.prompt}
         self.task(
             "task_started",
             task,
@@ -184,18 +256,39 @@ class Frames:
             description=task.description,
             is_backgrounded=task.backgrounded,
             task_type=task.type,
+            **agent,
             **above,
         )
 
-    def task_ended(self, task: Background, status: str, summary: str) -> None:
-        """Tell that a task has ended: ``completed``, ``failed`` or ``killed``."""
-        self.task("task_updated", task, patch={"status": status})
+    def task_progress(self, task: Background, tool: str, doing: str) -> None:
+        """Tell which tool an agent uses."""
+        self.task(
+            "task_progress",
+            task,
+            tool_use_id=task.call_id,
+            description=f"Running {doing}",
+            subagent_type="general-purpose",
+            usage=task.usage,
+            last_tool_name=tool,
+        )
+
+    def task_updated(self, task: Background, **patch: object) -> None:
+        """Tell what has changed."""
+        self.task("task_updated", task, patch=patch)
+
+    def task_notification(self, task: Background, status: str, summary: str) -> None:
+        """Tell how a task has ended: ``completed``, ``failed`` or ``stopped``."""
+        report = {"summary_is_report": True} if task.reports and status == "completed" else {}
+        usage = {"usage": task.usage} if task.is_agent else {}
         self.task(
             "task_notification",
             task,
             tool_use_id=task.call_id,
-            status="stopped" if status == "killed" else status,
+            status=status,
+            output_file=f"/tmp/claude/tasks/{task.id}.output",  # noqa: S108  It is only a name.
             summary=summary,
+            **report,
+            **usage,
         )
 
     def tasks(self, live: Sequence[Background]) -> None:
@@ -206,37 +299,30 @@ class Frames:
                 "run_id": task.run_id,
                 "task_type": task.type,
                 "description": task.description,
+                **({"subagent_type": "general-purpose"} if task.is_agent else {}),
             }
             for task in live
         ]
-        self._say(type="system", subtype="background_tasks_changed", tasks=listed)
+        self.system("background_tasks_changed", tasks=listed)
 
     # -- control
 
-    def answer(self, request_id: str, response: Mapping[str, object]) -> None:
-        """Answer a request of the host."""
-        body = {"subtype": "success", "request_id": request_id, "response": response}
-        self.write({"type": "control_response", "response": body})
-
-    def refuse(self, request_id: str, error: str, code: str) -> None:
-        """Answer a request of the host with an error."""
-        body = {"subtype": "error", "request_id": request_id, "error": error, "error_code": code}
-        self.write({"type": "control_response", "response": body})
-
-    def ask(
-        self, speaker: Speaker, request_id: str, call_id: str, name: str, use: Mapping[str, object]
+    def answer(
+        self, request_id: object, response: Mapping[str, object] | None, **more: object
     ) -> None:
-        """Ask for the permission to use a tool."""
-        request: dict[str, object] = {
-            "subtype": "can_use_tool",
-            "tool_name": name,
-            "display_name": name,
-            "input": use,
-            "tool_use_id": call_id,
-            "permission_suggestions": [],
-        }
-        if speaker.agent is not None:
-            request["agent_id"] = speaker.agent.id
+        """Answer a request of the host; one that has nothing to say has no ``response``."""
+        body: dict[str, object] = {"subtype": "success", "request_id": request_id}
+        body |= {} if response is None else {"response": response}
+        self.write({"type": "control_response", "response": {**body, **more}})
+
+    def refuse(self, request_id: object, error: str, code: str | None = None) -> None:
+        """Answer a request of the host with an error."""
+        body: dict[str, object] = {"subtype": "error", "request_id": request_id, "error": error}
+        body |= {} if code is None else {"error_code": code}
+        self.write({"type": "control_response", "response": body})
+
+    def ask(self, request_id: str, request: Mapping[str, object]) -> None:
+        """Ask the host."""
         self.write({"type": "control_request", "request_id": request_id, "request": request})
 
     def withdraw(self, request_id: str) -> None:

@@ -1,352 +1,360 @@
-"""One life of a fake CLI: it hears the host, and runs turns, agents and shells."""
+"""One life of a fake CLI: it hears the host, and plays turns."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import signal
 from typing import TYPE_CHECKING, cast, final
 
-import attrs
 import trio
 
 from claude_trio._ndjson import object_or_empty
-from claude_trio.testing._fake_frames import Background, Frames, Speaker
+from claude_trio.testing._fake_asks import Asks
+from claude_trio.testing._fake_costs import Costs
+from claude_trio.testing._fake_frames import Frames
+from claude_trio.testing._fake_hooks import Hooks
 from claude_trio.testing._fake_requests import respond
-from claude_trio.testing._fake_talk import ApiFailedError, Talk, seconds_of
-from claude_trio.testing._replies import Reply, say
+from claude_trio.testing._fake_rules import Rules
+from claude_trio.testing._fake_script import Exhausted, FakeScript, Model, make_model, says_done
+from claude_trio.testing._fake_servers import Servers
+from claude_trio.testing._fake_tasks import Tasks
+from claude_trio.testing._fake_turn import Abort, Prompt, Turn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Mapping
 
     from claude_trio.testing._fake import FakeClaude
+    from claude_trio.testing._fake_launch import Launch
     from claude_trio.testing._fake_transport import FakeTransport
+    from claude_trio.testing._fake_trouble import Trouble
     from claude_trio.testing._replies import ToolCall
 
 __all__ = ["Run"]
 
 
 @final
-@attrs.define(eq=False)
-class _Question:
-    """A permission request that the host has not answered."""
-
-    speaker: Speaker
-    reply: trio.MemorySendChannel[Mapping[str, object]]
-
-
-@final
-@attrs.define(eq=False)
-class _Report:
-    """The end of a task that the model was not told of."""
-
-    task: Background
-    text: str
-
-    @property
-    def origin(self) -> Mapping[str, object]:
-        return {
-            "kind": "task-notification",
-            "producer": "session-task",
-            "runId": self.task.run_id,
-        }
-
-
-@final
 class Run:
-    """One life of the fake; the `Office` of its conversations."""
+    """One life of the fake: what all its parts share."""
 
     def __init__(
-        self, fake: FakeClaude, transport: FakeTransport, session_id: str, cwd: str
+        self,
+        fake: FakeClaude,
+        transport: FakeTransport,
+        launch: Launch,
+        trouble: Trouble,
+        nursery: trio.Nursery,
+        exhausted: Exhausted,
     ) -> None:
-        self._fake, self._transport = fake, transport
-        self.run_tool, self.asks = fake.run_tool, fake.asks
-        self.frames = Frames(transport, session_id, cwd, self._written)
-        self._reply = _replies(fake.script)
-        self._prompts: list[Mapping[str, object]] = []
-        self._taken: list[Mapping[str, object]] = []
-        """The prompts that the running turn answers."""
-        self._reports: list[_Report] = []
-        self._tasks: dict[str, tuple[Background, trio.CancelScope]] = {}
-        self._asked: dict[str, _Question] = {}
-        self._scope: trio.CancelScope | None = None
-        """The running turn's."""
-        self._eof = self._failed = False
-        self._woken = trio.Event()
-        self._nursery: trio.Nursery
+        self._fake, self._transport, self.launch = fake, transport, launch
+        self.trouble, self._nursery, self._exhausted = trouble, nursery, exhausted
+        self.run_tool, self.answers = fake.run_tool, fake.answers
+        self.frames = Frames(launch, self._write)
+        self.asks = Asks(self.frames, self.tell_state)
+        self.hooks = Hooks(self.asks, self.frames)
+        self.rules = Rules(self.frames)
+        self.servers = Servers(self.asks)
+        self.tasks = Tasks(self, nursery)
+        self.costs = Costs()
+        self.model = self._model_of(fake.script)
+        self.has_schema, self.forwards_text = launch.has_schema, launch.forward_text
+        self.turn: Turn | None = None
+        self.turns = 0
+        """How many turns there have been."""
+        self._queue: list[Prompt] = []
+        self._known: set[str] = set()
+        """The ids of all prompts so far."""
+        self._held: list[Mapping[str, object]] = []
+        """Results that are said later, since stdin ended before them."""
+        self._results = 0
+        self._exit_code = 0
+        """1 if the last result was an error."""
+        self._eof = self._interrupted = self._born_aborted = False
+        self.initialized = False
+        """Whether ``initialize`` has come."""
+        self._woken, self._turn_over = trio.Event(), trio.Event()
+        trouble.asks = self.asks
+        transport.on_signal(self.signal)
+
+    # -- its life
 
     async def live(self) -> None:
-        """Live until stdin ends, or a signal comes."""
-        # Like a process, it does not hear of the nursery's cancellation.
-        with trio.CancelScope(shield=True) as life:
-            self._transport.on_exit(life.cancel)
-            async with trio.open_nursery() as self._nursery:
-                self._nursery.start_soon(self._listen)
-                await self._play()
-                self._nursery.cancel_scope.cancel()
-            self._transport.exit(1 if self._failed else 0)
-
-    def _written(self, count: int) -> None:
-        if count == self._fake.dies_at:
-            self._transport.exit(self._fake.dies_with or 0)
-
-    # -- what the host says
-
-    async def _listen(self) -> None:
-        await trio.sleep(self._fake.starts_after)
-        while (line := await self._transport.read_line()) is not None:
-            if line.strip():
-                self._hear(json.loads(line))
-        if "eof" not in self._fake.deaf_to:
-            self._eof = True
-            self._woken.set()
-
-    def _hear(self, frame: Mapping[str, object]) -> None:
-        self._fake.received.append(frame)
-        match frame:
-            case {"type": "user"}:
-                self._prompts.append(frame)
-                self._tell_state()
-                self.frames.lifecycle(frame, "queued")
-                self._woken.set()
-            case {"type": "control_request", "request_id": str(request_id)}:
-                body = object_or_empty(frame.get("request"))
-                if body.get("subtype") not in self._fake.deaf_to:
-                    respond(self, self._fake.answers, request_id, body)
-            case {"type": "control_response"}:
-                envelope = object_or_empty(frame.get("response"))
-                question = self._asked.pop(str(envelope.get("request_id")), None)
-                if question is not None:
-                    self._tell_state()
-                    question.reply.send_nowait(envelope)
-            case _:
-                pass
-
-    def interrupt(self, request_id: str, *, spare: bool, drop: bool) -> None:
-        """Stop what runs, in the order of the real one."""
-        for open_id, question in list(self._asked.items()):
-            if not (spare and question.speaker.agent):
-                del self._asked[open_id]
-                self.frames.withdraw(open_id)
-        if not spare:
-            self._reports = [r for r in self._reports if not r.task.is_agent]
-            for task, _ in [t for t in self._tasks.values() if t[0].is_agent]:
-                self.end_task(task.id, "killed", "")
-        dropped, self._prompts[:] = (self._prompts[:], []) if drop else ([], self._prompts)
-        for prompt in dropped:
-            self.frames.lifecycle(prompt, "cancelled")
-        uuids = [prompt.get("uuid") for prompt in dropped]
-        queued = [prompt.get("uuid") for prompt in self._prompts]
-        self.frames.answer(request_id, {"still_queued": queued, "cancelled": uuids})
-        if self._scope is not None:
-            self._scope.cancel()
-        self._tell_state()
-
-    # -- turns
-
-    def _tell_state(self) -> None:
-        agents = any(task.is_agent for task, _ in self._tasks.values())
-        works = self._scope is not None or agents or self._prompts or self._reports
-        if self._asked:
-            self.frames.state("requires_action")
-        else:
-            self.frames.state("running" if works else "idle")
-
-    async def _play(self) -> None:
+        """Live until stdin has ended, and all is done that must be."""
+        self._nursery.start_soon(self._listen)
         rested = True
         while True:
-            while not (self._prompts or self._reports):
-                if self._eof and not any(task.is_agent for task, _ in self._tasks.values()):
+            while not (self._queue or self.tasks.reports):
+                if self._is_done():
                     return
                 rested = True
                 self._woken = trio.Event()
                 await self._woken.wait()
-            # A moment in which a prompt can still be withdrawn.
-            await trio.lowlevel.checkpoint()
-            if self._prompts:
-                # What has come during a turn is merged into one; at rest, the first is taken alone.
-                count = 1 if rested else len(self._prompts)
-                self._taken, self._prompts[:count] = self._prompts[:count], []
-                await self._turn("\n".join(map(_told, self._taken)), {})
-            elif self._reports:
-                report = self._reports.pop(0)
-                self._taken = []
-                await self._turn(report.text, {"origin": report.origin})
+            # What was written together is heard together, before anything is done about it.
+            await self.hear_all()
+            if self._queue:
+                await self._play(Turn(self, self._take(alone=rested)))
+            elif self.tasks.reports:
+                await self._play(Turn(self, (), self.tasks.reports.pop(0)))
             rested = False
 
-    async def _turn(self, told: str, more: Mapping[str, object]) -> None:
-        ending: Mapping[str, object] = {}
-        talk = Talk(self, Speaker(), self._reply)
-        with trio.CancelScope() as self._scope:
-            self._begin()
-            ending = await _ending(talk, told)
-        aborted = self._scope.cancelled_caught
-        if aborted:
-            where = talk.abort()
-            ending = {
-                "subtype": "error_during_execution",
-                "is_error": True,
-                "errors": ["[ede_diagnostic] interrupted"],
-                "terminal_reason": f"aborted_{where}",
-            }
-        self._failed = bool(ending["is_error"])
-        for prompt in self._taken[1:]:
-            self.frames.lifecycle(prompt, "cancelled" if aborted else "completed")
-        self.frames.result({**ending, **more}, self._taken)
-        for prompt in self._taken[:1]:
-            self.frames.lifecycle(prompt, "cancelled" if aborted else "completed")
-        self._taken, self._scope = [], None
-        self._tell_state()
+    async def hear_all(self) -> None:
+        """Hear all that has been written."""
+        while self._transport.has_line:
+            await trio.lowlevel.checkpoint()
+        # Mostly there is nothing.
 
-    def _begin(self) -> None:
-        for prompt in self._taken:
-            self.frames.lifecycle(prompt, "started")
-        self.frames.init()
-        self._tell_state()
-        if self._fake.dies_with is not None and self._fake.dies_at is None:
-            self._transport.exit(self._fake.dies_with)
+    @property
+    def exit_code(self) -> int:
+        """With which code it exits by itself."""
+        given = self.trouble.exit_code
+        return self._exit_code if given is None else given
+
+    def _is_done(self) -> bool:
+        if not self._eof or self.tasks.is_busy:
+            return False
+        if self._interrupted:
+            # Behind an interrupt, the end of stdin takes the shells along.
+            self.tasks.kill_all()
+        return not self.tasks.has_shells
+
+    def _take(self, *, alone: bool) -> list[Prompt]:
+        """Take prompts for a turn: those that came during the last one are merged."""
+        count = 1
+        while not alone and count < len(self._queue):
+            if self._queue[0].command is not None or self._queue[count].command is not None:
+                break
+            count += 1
+        taken, self._queue[:count] = self._queue[:count], []
+        return taken
+
+    async def _play(self, turn: Turn) -> None:
+        self.turn, self._turn_over, self._interrupted = turn, trio.Event(), False
+        if self._born_aborted:
+            self._born_aborted = False
+            self._interrupted = True
+            turn.cut_off(Abort.INTERRUPT)
+        self.tell_state()
+        await turn.play()
+        self.turn = None
+        self.turns += 1
+        self.tell_state()
+        self._turn_over.set()
+
+    async def aborted(self) -> None:
+        """Wait until the turn has ended, if it is being cut off."""
+        await trio.lowlevel.checkpoint()
+        if self.turn is not None and self.turn.is_cut_off:
+            await self._turn_over.wait()
+
+    # -- what its parts ask for
+
+    def _write(self, frame: Mapping[str, object]) -> None:
+        self.trouble.write(frame)
+
+    def wake(self) -> None:
+        """Look again at what is to be done."""
+        self._woken.set()
+
+    def tell_state(self) -> None:
+        """Tell the state, if it is another."""
+        busy = self.turn is not None or self._queue or self.tasks.is_busy
+        if self.asks.wants_action:
+            self.frames.state("requires_action")
+        else:
+            self.frames.state("running" if busy else "idle")
+
+    def tell_result(self, fields: Mapping[str, object]) -> None:
+        """Say a result; one behind the end of stdin is held back while agents work."""
+        self._exit_code = int(bool(fields["is_error"]))
+        costs = self.costs.tell(self.frames.model)
+        self._held.append({"type": "result", **costs, "result_index": self._results, **fields})
+        self._results += 1
+        if not (self._eof and self.tasks.has_agents):
+            held, self._held = self._held, []
+            for result in held:
+                self.frames.say(**result)
+
+    @property
+    def is_over_budget(self) -> bool:
+        """Whether more was spent than allowed."""
+        return self.launch.budget is not None and self.costs.spent > self.launch.budget
+
+    def agent_model(self, call: ToolCall, prompt: str) -> Model:
+        """Make the model of an agent."""
+        if call.agent is not None:
+            return self._model_of(call.agent)
+        for key, script in self._fake.agents.items():
+            if key in prompt:
+                return self._model_of(script)
+        return self.model if callable(self._fake.script) else self._model_of(says_done)
+
+    def _model_of(self, script: FakeScript) -> Model:
+        return make_model(script, self._fake, self._nursery, self._exhausted)
+
+    async def wait_servers(self) -> None:
+        """Wait until the in-process servers are there, or known not to be."""
+        for server in self.servers:
+            if server.settled.is_set() and server.status == "failed":
+                await server.shake_hands(tries=1)
+            await server.settled.wait()
+        # Where there is none, nobody waits.
+
+    def connect(self, names: object) -> None:
+        """Shake hands with servers that are not known yet."""
+        for server in self.servers.add(map(str, cast("list[object]", names))):
+            server.introduce()
+            self._nursery.start_soon(server.shake_hands)
+
+    def list_tools(self, name: str) -> None:
+        """Ask a server for its tools again."""
+        server = self.servers.get(name)
+        if server is not None:
+            self._nursery.start_soon(server.list_tools)
 
     def fold(self, told: str) -> str:
         """Let prompts and reports that came during a tool call follow its result."""
-        texts = [report.text for report in self._reports]
-        for prompt in self._prompts:
-            self.frames.lifecycle(prompt, "started")
-            texts.append(_told(prompt))
-        self._taken += self._prompts
-        self._prompts, self._reports = [], []
+        folded = [p for p in self._queue if p.command is None and p.priority != "later"]
+        texts = [report.text for report in self.tasks.reports]
+        self.tasks.reports = []
+        self._queue = [prompt for prompt in self._queue if prompt not in folded]
+        if self.turn is not None:
+            self.turn.fold(folded)
+        texts += [prompt.text for prompt in folded]
         return "\n".join(texts) or told
 
-    # -- permissions
+    def interrupt_turn(self) -> None:
+        """Cut the running turn off, as an interrupt does."""
+        for question in self.asks.of():
+            if question.speaker.agent is None:
+                self.asks.withdraw(question)
+        if self.turn is not None:
+            self.turn.cut_off(Abort.INTERRUPT)
 
-    async def ask(self, speaker: Speaker, call_id: str, call: ToolCall) -> Mapping[str, object]:
-        """Ask the host, and wait for its answer."""
-        request_id = self.frames.new_uuid()
-        sender, receiver = trio.open_memory_channel[Mapping[str, object]](1)
-        self._asked[request_id] = _Question(speaker, sender)
-        self._tell_state()
-        self.frames.ask(speaker, request_id, call_id, call.name, call.input)
-        return await receiver.receive()
+    # -- what the host says
 
-    # -- tasks beside the turns
-
-    async def run_agent(self, speaker: Speaker, call_id: str, call: ToolCall) -> str:
-        """Run an agent, or start it in the background; what agents start runs in the foreground."""
-        background = bool(call.input.get("run_in_background", True)) and speaker.agent is None
-        task, scope = self._new_task(
-            "local_agent", speaker, call_id, call.input, background=background
-        )
-        prompt = str(call.input.get("prompt", ""))
-        if background:
-            self._nursery.start_soon(self._agent, task, scope, prompt)
+    async def _listen(self) -> None:
+        while (line := await self._transport.read_line()) is not None:
+            self._hear_line(line)
+            # Whoever was woken goes first: what is answered in a row is acted on in a row.
             await trio.lowlevel.checkpoint()
-            return f"Async agent launched successfully. agentId: {task.id}"
-        self.frames.user(Speaker(task), {"type": "text", "text": prompt})
-        await self._agent(task, scope, prompt)
-        return f"the agent {task.id} has ended"
+        if self.trouble.hears_eof:
+            self._eof = True
+            self.asks.close()
+            self.wake()
+            await trio.sleep(self.launch.ceiling)
+            self._give_up_agents()
 
-    def start_shell(self, speaker: Speaker, call_id: str, use: Mapping[str, object]) -> str:
-        """Start a command in the background."""
-        task, scope = self._new_task("local_bash", speaker, call_id, use, background=True)
-        self._nursery.start_soon(self._shell, task, scope, seconds_of(use))
-        return f"Command running in background with ID: {task.id}"
+    def _give_up_agents(self) -> None:
+        if self.tasks.has_agents:
+            self._transport.complain("Background tasks are still running, and are given up\n")
+            self.tasks.kill_agents(background=True)
+            self.tell_state()
+            self._transport.exit(self.exit_code)
 
-    def _new_task(
-        self,
-        kind: str,
-        speaker: Speaker,
-        call_id: str,
-        use: Mapping[str, object],
-        *,
-        background: bool,
-    ) -> tuple[Background, trio.CancelScope]:
-        number = self.frames.number()
-        task = Background(
-            id=f"{kind.removeprefix('local_')[0]}fake{number:06}",
-            run_id=f"run-{number:06}",
-            call_id=call_id,
-            type=kind,
-            description=str(use.get("description", "")),
-            backgrounded=background,
-            owner=speaker.agent.id if speaker.agent else None,
-        )
-        self._tasks[task.id] = (task, trio.CancelScope())
-        if background:
-            self._list_tasks()
-        self.frames.task_started(task)
-        return self._tasks[task.id]
+    def signal(self, number: int) -> None:
+        """End by a signal."""
+        self.tasks.stop_shells()
+        if number != signal.SIGINT:
+            self._transport.exit(128 + number)
+        elif self.turn is None:
+            self._transport.exit(0)
+        else:
+            self.end_session()
+            self.trouble.exit_code = 0
 
-    def _list_tasks(self) -> None:
-        self.frames.tasks([task for task, _ in self._tasks.values() if task.backgrounded])
+    def _hear_line(self, line: bytes) -> None:
+        text = line.strip()
+        if not text:
+            return
+        try:
+            frame: object = json.loads(text.decode(errors="replace"))
+        except ValueError:
+            self._die(f"Error parsing streaming input line (type=unknown, {len(text)} chars)")
+            return
+        if isinstance(frame, dict):
+            self._hear(cast("dict[str, object]", frame))
 
-    async def _agent(self, task: Background, scope: trio.CancelScope, prompt: str) -> None:  # noqa: ASYNC910
-        speaker = Speaker(task)
-        talk = Talk(self, speaker, self._agent_reply(prompt))
-        with scope:
-            try:
-                status, text = "completed", await talk.answer(prompt)
-            except ApiFailedError as exc:
-                status, text = "failed", str(exc)
-            self.end_task(task.id, status, text)
-        if scope.cancelled_caught:
-            # These come after the end, and after the state was told.
-            talk.abort()
+    def _die(self, words: str) -> None:
+        self._transport.complain(f"{words}\n")
+        self._transport.exit(1)
 
-    def _agent_reply(self, prompt: str) -> Callable[[str], Reply]:
-        for key, replies in self._fake.agents.items():
-            if key in prompt:
-                return _replies(replies)
-        return self._reply if callable(self._fake.script) else lambda _told: say("Done.")
+    def _hear(self, frame: Mapping[str, object]) -> None:
+        self._fake.hear(frame)
+        match frame:
+            case {"type": "user"}:
+                role = object_or_empty(frame.get("message")).get("role", "undefined")
+                if role == "user":
+                    self._queue_prompt(Prompt(frame))
+                else:
+                    self._die(f"Error: Expected message role 'user', got '{role}'")
+            case {"type": "control_request", "request": dict(body)}:
+                respond(self, frame.get("request_id"), cast("dict[str, object]", body))
+            case {"type": "control_request"}:
+                self._die("Error: Missing request on control_request")
+            case {"type": "control_response"}:
+                if self.launch.replay:
+                    self.frames.write(frame)
+                self.asks.answered(object_or_empty(frame.get("response")))
+            case _:
+                pass
 
-    async def _shell(self, task: Background, scope: trio.CancelScope, seconds: float) -> None:
-        with scope:
-            await trio.sleep(seconds)
-            self.end_task(task.id, "completed", "Background command completed")
+    def _queue_prompt(self, prompt: Prompt) -> None:
+        if prompt.uuid is not None:
+            if prompt.uuid in self._known:
+                self.frames.idle_again()  # Not a word more.
+                return
+            self._known.add(prompt.uuid)
+        self._queue.append(prompt)
+        self.tell_state()
+        self.frames.lifecycle(prompt.uuid, "queued")
+        if prompt.priority == "now" and self.turn is not None:
+            self.turn.cut_off(Abort.URGENT_PROMPT)
+        self.wake()
 
-    def end_task(self, task_id: str, status: str, summary: str) -> bool:
-        """End a task, and say so; return whether it lived."""
-        if task_id not in self._tasks:
-            return False
-        task, scope = self._tasks.pop(task_id)
-        self.frames.task_ended(task, status, summary)
-        if task.backgrounded:
-            self._list_tasks()
-            if status != "killed":
-                self._reports.append(_Report(task, summary))
-                self._woken.set()
-        if status == "killed":
-            scope.cancel()
-        self._woken.set()
-        self._tell_state()
-        return True
+    def cancel_prompt(self, uuid: object) -> bool:
+        """Drop a prompt that waits."""
+        for prompt in self._queue:
+            if prompt.uuid is not None and prompt.uuid == uuid:
+                self._queue.remove(prompt)
+                self.frames.lifecycle(prompt.uuid, "cancelled")
+                self.tell_state()
+                return True
+        return False
 
+    def interrupt(self, request_id: object, *, spare: bool, drop: bool) -> None:
+        """Stop what runs, in the order of the real one."""
+        self._interrupted = True
+        wanted_action = self.asks.wants_action
+        for question in self.asks.of():
+            if question.subtype != "mcp_message" and not (spare and question.speaker.agent):
+                self.asks.withdraw(question)
+        for server in self.servers:
+            server.cancel()
+        if not spare:
+            self.tasks.kill_agents(background=True)
+        dropped, self._queue = (self._queue, []) if drop else ([], self._queue)
+        for prompt in dropped:
+            self.frames.lifecycle(prompt.uuid, "cancelled")
+        queued = [prompt.uuid for prompt in self._queue if prompt.uuid is not None]
+        receipt: dict[str, object] = {"still_queued": queued}
+        if drop:
+            receipt["cancelled"] = [p.uuid for p in dropped if p.uuid is not None]
+        self.frames.answer(request_id, receipt)
+        if self.turn is not None:
+            self.turn.cut_off(Abort.INTERRUPT)
+        self._born_aborted = self.turn is None and bool(self._queue)
+        if wanted_action and not self.asks.wants_action:
+            self.frames.state("running")
+        elif self.turn is None:
+            self.frames.idle_again()
+        self.tell_state()
+        self.wake()
 
-async def _ending(talk: Talk, told: str) -> dict[str, object]:
-    failed, status = False, None
-    try:
-        text = await talk.answer(told)
-    except ApiFailedError as exc:
-        # The real one tries again first, and ends with the same frames.
-        text, failed, status = str(exc), True, exc.status
-        talk.fail(text)
-    return {  # noqa: ASYNC910  The script failed before it waited.
-        "subtype": "success",
-        "is_error": failed,
-        "result": text,
-        "terminal_reason": "api_error" if failed else "completed",
-        **({"api_error_status": status} if failed else {}),
-    }
-
-
-def _replies(script: Sequence[Reply] | Callable[[str], Reply]) -> Callable[[str], Reply]:
-    if callable(script):
-        return script
-    replies = iter(script)
-    return lambda _told: next(replies, Reply())
-
-
-def _told(prompt: Mapping[str, object]) -> str:
-    content = object_or_empty(prompt.get("message")).get("content")
-    if isinstance(content, str):
-        return content
-    blocks = cast("list[object]", content) if isinstance(content, list) else []
-    texts = [object_or_empty(block).get("text") for block in blocks]
-    return "\n".join(text for text in texts if isinstance(text, str))
+    def end_session(self) -> None:
+        """End as soon as the turn is cut off."""
+        self.interrupt_turn()
+        for prompt in self._queue:
+            self.frames.lifecycle(prompt.uuid, "discarded")
+        self._queue = []
+        self._eof = self._interrupted = True
+        self.tasks.kill_agents(background=True)
+        self.wake()

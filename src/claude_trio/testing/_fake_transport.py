@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+import math
+import signal
+from typing import TYPE_CHECKING, Final, final
 
 import attrs
 import trio
@@ -12,8 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FakeTransport"]
 
-_EXIT_TERM = 143
-_EXIT_KILL = -9
+_EXIT_KILL: Final = -9
+_STDERR_TAIL: Final = 65536
 
 
 @final
@@ -22,13 +24,14 @@ class FakeTransport:
     """What a `FakeClaude` hands out; a `Transport` without a process, a file or real time."""
 
     deaf_to_term: bool = False
-    holds_stdout: bool = False
-    """Whether stdout stays open after the exit, as when a grandchild has it."""
+    stdout_held: float = 0.0
+    """How long stdout stays open after the exit, as when a grandchild has it."""
     pipe: int | None = None
     """How many bytes stdin holds that were not read yet; without it, any number."""
     piece: int | None = None
     """How many bytes the host gets at a time; without it, all that are there."""
-    stderr_tail: str = ""
+    unread: int | None = None
+    """The line of stdin from which on nothing is read; without it, all is."""
     _stdin: bytearray = attrs.field(factory=bytearray, init=False)
     _stdout: bytearray = attrs.field(factory=bytearray, init=False)
     _changed: trio.lowlevel.ParkingLot = attrs.field(factory=trio.lowlevel.ParkingLot, init=False)
@@ -38,23 +41,38 @@ class FakeTransport:
     _stdout_closed: bool = attrs.field(default=False, init=False)
     _reading: bool = attrs.field(default=True, init=False)
     _closed: bool = attrs.field(default=False, init=False)
+    _stderr: str = attrs.field(default="", init=False)
+    _on_stderr: Callable[[str], None] | None = attrs.field(default=None, init=False)
     _on_exit: Callable[[], None] | None = attrs.field(default=None, init=False)
+    _on_signal: Callable[[int], None] | None = attrs.field(default=None, init=False)
+    _lines: int = attrs.field(default=0, init=False)
+    _held_until: float = attrs.field(default=math.inf, init=False)
     pid: None = attrs.field(default=None, init=False)
 
     # -- the host's side
 
+    @property
+    def stderr_tail(self) -> str:
+        """The end of what stands on stderr."""
+        return self._stderr[-_STDERR_TAIL:]
+
     async def receive(self) -> bytes:
         """Wait for bytes of stdout; ``b""`` at its end."""
         await trio.lowlevel.checkpoint_if_cancelled()
-        while not (self._stdout or self._stdout_closed or self._closed):
-            await self._changed.park()
+        while not (self._stdout or self._at_end or self._closed):
+            with trio.move_on_at(self._held_until):
+                await self._changed.park()
         return self.receive_nowait()
+
+    @property
+    def _at_end(self) -> bool:
+        return self._stdout_closed or trio.current_time() >= self._held_until
 
     def receive_nowait(self) -> bytes:
         """Take what is there of stdout; ``b""`` at its end."""
         if self._closed:
             raise trio.ClosedResourceError
-        if not self._stdout and not self._stdout_closed:
+        if not self._stdout and not self._at_end:
             raise trio.WouldBlock
         data = bytes(self._stdout[: self.piece])
         del self._stdout[: self.piece]
@@ -90,8 +108,16 @@ class FakeTransport:
 
     def terminate(self) -> None:
         """End the fake, unless it is deaf to that."""
-        if not self.deaf_to_term:
-            self.exit(_EXIT_TERM)
+        self.signal(signal.SIGTERM)
+
+    def signal(self, number: int) -> None:
+        """Send the fake a signal; after the exit, do nothing."""
+        if self._code is not None or (number == signal.SIGTERM and self.deaf_to_term):
+            return
+        if self._on_signal is None:
+            self.exit(128 + number)
+        else:
+            self._on_signal(number)
 
     def kill(self) -> None:
         """End the fake."""
@@ -118,6 +144,17 @@ class FakeTransport:
             self._stdout += data
             self._changed.unpark_all()
 
+    def complain(self, text: str) -> None:
+        """Write to stderr."""
+        self._stderr += text
+        if self._on_stderr is not None:
+            self._on_stderr(text)
+
+    def on_stderr(self, act: Callable[[str], None]) -> None:
+        """Call ``act`` with all that is written to stderr, what stands there already first."""
+        self._on_stderr = act
+        act(self._stderr)
+
     def close_stdout(self) -> None:
         """End stdout."""
         self._stdout_closed = True
@@ -128,31 +165,47 @@ class FakeTransport:
         self._reading = reading
         self._changed.unpark_all()
 
+    @property
+    def has_line(self) -> bool:
+        """Whether a whole line of stdin can be read."""
+        return self._reads and b"\n" in self._stdin and self._code is None
+
+    @property
+    def _reads(self) -> bool:
+        return self._reading and (self.unread is None or self._lines + 1 < self.unread)
+
     async def read_line(self) -> bytes | None:
-        """Wait for a whole line of stdin; None at its end."""
+        """Wait for a line of stdin, the last one perhaps without its LF; None at the end."""
         line = bytearray()
         while not line.endswith(b"\n"):
             end = self._stdin.find(b"\n") + 1 or len(self._stdin)
-            if self._reading and end:
+            if self._reads and end:
                 line += self._stdin[:end]
                 del self._stdin[:end]
                 self._changed.unpark_all()
-            elif self._stdin_closed and self._reading:
-                return None  # noqa: ASYNC910  Its end is there.
+            elif self._stdin_closed and self._reads:
+                return bytes(line) or None
             else:
                 await self._changed.park()
-        return bytes(line)  # noqa: ASYNC910  The line is there.
+        self._lines += 1
+        return bytes(line)
 
     def exit(self, code: int) -> None:
         """Exit; the first code counts."""
         if self._code is None:
             self._code = code
-            if not self.holds_stdout:
+            if self.stdout_held:
+                self._held_until = trio.current_time() + self.stdout_held
+            else:
                 self.close_stdout()
             self._changed.unpark_all()
             self._exited.set()
             if self._on_exit is not None:
                 self._on_exit()
+
+    def on_signal(self, act: Callable[[int], None]) -> None:
+        """Call ``act`` with the number of each signal, which then sees to the exit."""
+        self._on_signal = act
 
     def on_exit(self, act: Callable[[], None]) -> None:
         """Call ``act`` at the exit."""

@@ -6,18 +6,20 @@ neighbouring texts run on in one content block, also across a pause, so that
 ``say("one ") + pause(5) + say("two")`` is a text that stops for five seconds in the middle.  What
 goes wrong is a part as well, and its place tells when: a `fail` that comes first refuses the
 request with its HTTP status, a later one is an error in the middle of the stream.
+
+What a tool gives, and how a turn ends, is the CLI's part: the real one sees to both, and a fake
+does what `call_tool` and `end` say.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping  # noqa: TC003  Script files look the types up.
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import attrs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import trio
 
 __all__ = [
@@ -31,9 +33,11 @@ __all__ = [
     "Thinking",
     "ToolCall",
     "Usage",
+    "call_agent",
     "call_tool",
     "call_tools",
     "cut",
+    "end",
     "fail",
     "hang",
     "hold",
@@ -42,6 +46,7 @@ __all__ = [
     "think",
 ]
 
+_DESCRIPTION: Final = 30
 _ERROR_TYPES: Final[dict[int, str]] = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -88,11 +93,18 @@ class ToolCall:
       name: The tool, as the model knows it; an agent is the tool ``Agent``.
       input: Its arguments.
       id: The call's id; made up if None.
+      returns: What a fake gives as its result; None leaves it to the fake.
+      fails: The error that a fake gives instead.
+      agent: What the agent says that a call of ``Agent`` starts; None leaves it to the ``agents``
+        of whoever plays the script.
     """
 
     name: str
     input: Mapping[str, object]
     id: str | None = None
+    returns: str | None = None
+    fails: str | None = None
+    agent: tuple[Reply, ...] | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -169,12 +181,14 @@ class Reply:
       usage: The tokens that it is said to have used.
       always: Whether a script in a row stays at this reply until the user says something new, so
         that every retry gets it again.
+      ending: The fields of the result with which a fake ends the turn here; None goes on as usual.
     """
 
     parts: tuple[Part, ...] = ()
     stop_reason: str | None = None
     usage: Usage = Usage()
     always: bool = False
+    ending: Mapping[str, object] | None = None
 
     def __add__(self, other: Reply) -> Reply:
         """Let ``other`` follow; where both choose something, the later one counts."""
@@ -185,6 +199,7 @@ class Reply:
             stop_reason=other.stop_reason or self.stop_reason,
             usage=self.usage if other.usage == Usage() else other.usage,
             always=self.always or other.always,
+            ending=self.ending if other.ending is None else other.ending,
         )
 
 
@@ -220,6 +235,8 @@ def call_tool(
     *,
     text: str = "",
     id: str | None = None,  # noqa: A002  The API's word for it.
+    returns: str | None = None,
+    fails: str | None = None,
 ) -> Reply:
     """Call one tool; ``+`` adds a call that runs beside it.
 
@@ -228,9 +245,39 @@ def call_tool(
       input: Its arguments.
       text: What the model says before the call.
       id: The call's id; made up if None.
+      returns: What a fake gives as the tool's result, if the call is allowed.  The real CLI runs
+        the tool.
+      fails: The error that a fake gives instead.
     """
-    call = Reply(parts=(ToolCall(name=name, input=input or {}, id=id),))
-    return say(text) + call if text else call
+    call = ToolCall(name=name, input=input or {}, id=id, returns=returns, fails=fails)
+    return (say(text) if text else Reply()) + Reply(parts=(call,))
+
+
+def call_agent(
+    prompt: str,
+    *replies: Reply,
+    background: bool = True,
+    description: str = "",
+    text: str = "",
+) -> Reply:
+    """Let an agent work: a call of the tool ``Agent``.
+
+    Args:
+      prompt: What the agent is told.
+      *replies: What the agent says, one after the other; without any, the ``agents`` of whoever
+        plays the script tell.
+      background: Whether the turn goes on meanwhile.
+      description: A few words on the task, for people; the beginning of the prompt if empty.
+      text: What the model says before the call.
+    """
+    use = {
+        "description": description or prompt[:_DESCRIPTION],
+        "prompt": prompt,
+        "subagent_type": "general-purpose",
+        "run_in_background": background,
+    }
+    call = ToolCall(name="Agent", input=use, agent=replies or None)
+    return (say(text) if text else Reply()) + Reply(parts=(call,))
 
 
 def call_tools(*calls: tuple[str, Mapping[str, object]], text: str = "") -> Reply:
@@ -277,6 +324,18 @@ def fail(
         retry_after=retry_after,
     )
     return Reply(parts=(failure,), always=always)
+
+
+def end(subtype: str = "success", **fields: object) -> Reply:
+    """End the turn with a result of this kind; what stands before it has been said.
+
+    A fake does so.  The real CLI ends its turns by itself, and goes on as if this were not there.
+
+    Args:
+      subtype: The kind of the result, such as ``"error_during_execution"``.
+      **fields: What else the result says; without ``is_error``, all but ``"success"`` are errors.
+    """
+    return Reply(ending={"subtype": subtype, "is_error": subtype != "success", **fields})
 
 
 def pause(seconds: float) -> Reply:
