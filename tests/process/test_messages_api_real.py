@@ -14,16 +14,17 @@ import trio
 
 from claude_trio.messages import AssistantMessage
 from claude_trio.permissions import allow_all
-from claude_trio.testing import assert_no_leaks
-from claude_trio.testing._api_requests import RequestKind
-from claude_trio.testing._messages_api import MessagesApi, open_messages_api
-from claude_trio.testing._replies import (
+from claude_trio.testing import (
+    MessagesApi,
+    RequestKind,
+    assert_no_leaks,
     call_agent,
     call_tool,
     call_tools,
     fail,
     hang,
     hold,
+    open_messages_api,
     say,
     think,
 )
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
     from pathlib import Path
 
-    from claude_trio.testing._replies import Reply
+    from claude_trio.testing import Reply
 
 pytestmark = [pytest.mark.real_cli, pytest.mark.slow]
 

@@ -11,9 +11,9 @@ import attrs
 import pytest
 import trio
 
-from claude_trio._errors import CLINotFound
+from claude_trio import CLINotFound, spawn
 from claude_trio._options import RUN_VARIABLE
-from claude_trio._process import ProcessTransport, _spawn, spawn
+from claude_trio._process import ProcessTransport, _spawn
 from claude_trio.testing import assert_no_leaks
 from tests.process.alive import has_children
 from tests.process.programs import read_pid, start

@@ -17,8 +17,8 @@ import pytest
 import trio
 import trio.testing
 
+from claude_trio import spawn
 from claude_trio._options import RUN_VARIABLE
-from claude_trio._process import spawn
 from claude_trio._process._sweep import end_group, end_remains, group_exists
 from claude_trio.testing import assert_no_leaks
 from tests.process.alive import is_alive

@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from claude_trio._process import spawn
+from claude_trio import spawn
 from claude_trio._process._pipes import Tail
 from claude_trio.testing import assert_no_leaks
 from tests.process.programs import command, read_all, read_line, start

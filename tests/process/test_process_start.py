@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
-from claude_trio import _errors
-from claude_trio._process import spawn
+from claude_trio import _errors, spawn
 from claude_trio._process._program import places
 from claude_trio.testing import assert_no_leaks
 from tests.process.programs import command, read_all, read_line, start

@@ -13,15 +13,11 @@ from hypothesis import strategies as st
 from trio.testing import memory_stream_pair
 
 from claude_trio._scopes import background_tasks
-from claude_trio.testing._api_requests import ApiRequest, RequestKind, read_request
-from claude_trio.testing._api_script import Director, answer_side
+from claude_trio.testing import ApiRequest, Reply, RequestKind, answer_side
+from claude_trio.testing._api_requests import read_request
+from claude_trio.testing._api_script import Director
 from claude_trio.testing._api_server import ApiServer
-from claude_trio.testing._replies import (
-    Reply,
-    Text,
-    Thinking,
-    ToolCall,
-)
+from claude_trio.testing._replies import Text, Thinking, ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence

@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from claude_trio._ask import Question, ask
+from claude_trio import Question, ask
 from claude_trio.permissions import DEFER, Allow, Decision, Deny, PermissionRequest, first_of
 
 

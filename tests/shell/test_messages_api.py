@@ -16,23 +16,27 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claude_trio._options import SessionOptions, to_environment
+from claude_trio import SessionOptions
+from claude_trio._options import to_environment
 from claude_trio._scopes import background_tasks
-from claude_trio.testing._api_requests import ApiRequest, RequestKind
-from claude_trio.testing._api_script import Director, ScriptExhausted, answer_side
-from claude_trio.testing._messages_api import MessagesApi, open_messages_api
-from claude_trio.testing._replies import (
+from claude_trio.testing import (
+    ApiRequest,
+    MessagesApi,
     Reply,
-    Text,
-    Thinking,
+    RequestKind,
+    ScriptExhausted,
+    answer_side,
     call_agent,
     call_tools,
     fail,
     hang,
+    open_messages_api,
     pause,
     say,
     think,
 )
+from claude_trio.testing._api_script import Director
+from claude_trio.testing._replies import Text, Thinking
 from tests.shell.messages_api_client import (
     REMINDER,
     REPLIES,

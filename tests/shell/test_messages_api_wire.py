@@ -12,18 +12,8 @@ import trio
 from hypothesis import given
 from trio.testing import wait_all_tasks_blocked
 
+from claude_trio.testing import Reply, Usage, call_tools, cut, fail, hang, hold, pause, say
 from claude_trio.testing._api_events import Ids, MessageStream, whole_message
-from claude_trio.testing._replies import (
-    Reply,
-    Usage,
-    call_tools,
-    cut,
-    fail,
-    hang,
-    hold,
-    pause,
-    say,
-)
 from tests.shell.messages_api_client import (
     REPLIES,
     Answer,
@@ -33,7 +23,7 @@ from tests.shell.messages_api_client import (
 )
 
 if TYPE_CHECKING:
-    from claude_trio.testing._api_requests import ApiRequest
+    from claude_trio.testing import ApiRequest
 
 
 async def test_a_streamed_text_has_the_events_of_the_api(autojump_clock: trio.abc.Clock) -> None:

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from claude_trio._process import ProcessTransport, spawn
+from claude_trio import spawn
+from claude_trio._process import ProcessTransport
 
 if TYPE_CHECKING:
     import trio

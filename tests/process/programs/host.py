@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import trio
 
-from claude_trio._process import spawn
+from claude_trio import spawn
 
 steps = queue.SimpleQueue[Callable[[], object]]()
 started = threading.Event()
