@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import select
@@ -9,6 +10,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -368,8 +370,10 @@ def test_what_a_host_says_stands_behind_what_it_could_hear_and_nothing_else(
         assert process.stdin is not None
         assert process.stdout is not None
         for _ in range(6):
-            time.sleep(0.1)  # Until the pipe is full, and the recorder waits.
+            until_stuck(process)
             process.send_signal(signal.SIGSTOP)
+            while state(process) != "T":
+                time.sleep(0.001)
             process.stdin.write(b"said\n")
             while select.select([process.stdout], [], [], 0)[0]:
                 heard += len(os.read(process.stdout.fileno(), 10_000))
@@ -382,6 +386,20 @@ def test_what_a_host_says_stands_behind_what_it_could_hear_and_nothing_else(
         ticks += row["frame"] == TICK.decode()
         noted += [ticks] if row["frame"] == "said" else []
     assert noted == told
+
+
+def until_stuck(process: subprocess.Popen[bytes]) -> None:
+    """Wait until the pipe is full, and the recorder waits for who reads it."""
+    assert process.stdout is not None
+    looks: list[tuple[int, str]] = []
+    while len(looks) < 20 or len(set(looks[-20:])) > 1 or looks[-1][1] != "S" or not looks[-1][0]:
+        held = fcntl.ioctl(process.stdout, termios.FIONREAD, bytes(4))
+        looks.append((int.from_bytes(held, sys.byteorder), state(process)))
+        time.sleep(0.002)
+
+
+def state(process: subprocess.Popen[bytes]) -> str:
+    return Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 TICK: Final = b"ticktickticktic"
