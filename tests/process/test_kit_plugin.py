@@ -348,6 +348,7 @@ def test_an_installed_plugin_is_loaded_once_however_it_is_asked_for(
 
 
 def test_a_run_that_uses_no_fixture_imports_neither_the_package_nor_trio(runner: Runner) -> None:
+    runner.pytester.makeini("[pytest]\n")  # Else that of a folder above would count.
     runner.pytester.makepyfile("def test_it():\n    pass\n")
     code = f"""
 import sys, pytest

@@ -246,7 +246,7 @@ RESULT: Final = (
 PRESENT: Final = ("errors", "local_command", "structured_output")
 
 
-def kind(frame: Json) -> str:
+def kind(frame: Json) -> str:  # noqa: PLR0911  One case for each kind of frame.
     """Say what kind of frame it is, with all of it that is not its own words, ids and times."""
     match frame:
         case {"type": "system", "subtype": "init"}:
@@ -370,6 +370,7 @@ class Host:
         """Say all that is no answer."""
         anchor: Json | None = None
         counts: Counter[str] = Counter()
+        last = -1.0
         for row in self._rows:
             match row:
                 case {"dir": "out", "frame": dict(frame)}:
@@ -377,7 +378,9 @@ class Host:
                         anchor = row
                         counts[kind(frame)] += 1
                 case {"dir": "in"} if row not in self._answers:
-                    await self._reach(anchor, counts, row["t"])
+                    if row["t"] - last > TOGETHER:
+                        await self._reach(anchor, counts, row["t"])
+                    last = row["t"]
                     self._send(self._line(row))
                 case {"dir": "ctl", "frame": {"event": "stdin_closed"}}:
                     await self._reach(anchor, counts, row["t"])

@@ -100,7 +100,10 @@ class FakeClaude:
         nursery: trio.Nursery,
         /,
     ) -> FakeTransport:
-        """Start the fake, and let somebody see what goes wrong with its script."""
+        """Start the fake, and let somebody see what goes wrong with its script.
+
+        :meta private:
+        """
         await trio.lowlevel.checkpoint()
         transport = self._transport = FakeTransport()
         trouble = Trouble(self.faults, transport)
@@ -128,7 +131,10 @@ class FakeClaude:
         transport.exit(code)
 
     def hear(self, frame: Mapping[str, object]) -> None:
-        """Keep a frame of the host."""
+        """Keep a frame of the host.
+
+        :meta private:
+        """
         self.received.append(frame)
         self._heard.unpark_all()
 

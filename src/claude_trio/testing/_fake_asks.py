@@ -43,6 +43,8 @@ class Question:
         self._asks = asks
         self._answered = trio.Event()
         self._answer = Answer()
+        self._place = 0
+        """How many questions were answered in front of it, at once."""
 
     @property
     def is_open(self) -> bool:
@@ -52,11 +54,15 @@ class Question:
     async def answer(self) -> Answer:
         """Wait for the answer."""
         await self._answered.wait()
+        # Those that are answered at once go on in that order, whatever Trio's scheduler would
+        # make of it: each a step behind the one in front.
+        for _ in range(self._place):
+            await trio.lowlevel.checkpoint()
         return self._answer
 
-    def settle(self, answer: Answer) -> None:
+    def settle(self, answer: Answer, place: int) -> None:
         """Take an answer."""
-        self._answer = answer
+        self._answer, self._place = answer, place
         self._answered.set()
 
 
@@ -68,6 +74,8 @@ class Asks:
         self._frames, self._tell_state = frames, tell_state
         self._open: dict[str, Question] = {}
         self._closed = False
+        self._settled = 0
+        """How many were answered since all was heard."""
 
     @property
     def wants_action(self) -> bool:
@@ -131,6 +139,10 @@ class Asks:
             self._frames.withdraw(request_id)
             self._take(question, Answer(error="the request was withdrawn"))
 
+    def rest(self) -> None:
+        """Take it that nothing more has been written at once."""
+        self._settled = 0
+
     def close(self) -> None:
         """Take it that nobody answers any more."""
         self._closed = True
@@ -139,5 +151,6 @@ class Asks:
 
     def _take(self, question: Question, answer: Answer) -> None:
         del self._open[question.id]
-        question.settle(answer)
+        question.settle(answer, self._settled)
+        self._settled += 1
         self._tell_state()

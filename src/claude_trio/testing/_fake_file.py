@@ -21,6 +21,7 @@ import functools
 import importlib
 import inspect
 import json
+import operator
 import sys
 import typing
 from pathlib import Path
@@ -83,9 +84,7 @@ def _from_module(source: str, module: str, name: str) -> FakeClaude:
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
-        found: object = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
+        found: object = operator.attrgetter(name)(importlib.import_module(module))
     except (ImportError, AttributeError) as exc:
         raise BadScript(f"{source} cannot be imported: {exc}") from exc
     if isinstance(found, FakeClaude):
@@ -96,8 +95,9 @@ def _from_module(source: str, module: str, name: str) -> FakeClaude:
 
 
 def _read(value: object, place: str) -> FakeClaude:
-    whole = isinstance(value, dict)
-    parts: dict[str, object] = _mapping(value, place) if whole else {"script": value}
+    parts: dict[str, object] = {"script": value}
+    if not isinstance(value, list):
+        parts = _mapping(value, place)
     for part in parts.keys() - _PARTS:
         raise BadScript(f"{place}: there is no {part!r}; {_listed(_PARTS)} are there")
     if "script" not in parts:

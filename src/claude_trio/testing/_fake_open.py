@@ -55,20 +55,17 @@ async def open_fake_session(
     """
     fake = script if isinstance(script, FakeClaude) else FakeClaude(script)
     raised: BaseException | None = None
-    opened = False
     scope = trio.CancelScope()
     witness = Witness(scope.cancel)
     launch = functools.partial(fake.launch_seen, witness)
     with scope:
         try:
             async with open_session(**arguments, launch=launch) as session:
-                opened = True
                 yield session
         except trio.Cancelled:
             raise
         except BaseException as exc:  # noqa: BLE001  Raised below.
             raised = exc
-    # A session that did not open because the script failed has nothing to add to that.
-    verdict = witness.verdict(raised if opened or not witness.failed else None)
+    verdict = witness.verdict(raised)
     if verdict is not None:
         raise verdict

@@ -88,19 +88,13 @@ class Run:
                 rested = True
                 self._woken = trio.Event()
                 await self._woken.wait()
-            # What was written together is heard together, before anything is done about it.
-            await self.hear_all()
+            # A moment in which a prompt can still be withdrawn.
+            await trio.lowlevel.checkpoint()
             if self._queue:
                 await self._play(Turn(self, self._take(alone=rested)))
             elif self.tasks.reports:
                 await self._play(Turn(self, (), self.tasks.reports.pop(0)))
             rested = False
-
-    async def hear_all(self) -> None:
-        """Hear all that has been written."""
-        while self._transport.has_line:
-            await trio.lowlevel.checkpoint()
-        # Mostly there is nothing.
 
     @property
     def exit_code(self) -> int:
@@ -233,9 +227,10 @@ class Run:
 
     async def _listen(self) -> None:
         while (line := await self._transport.read_line()) is not None:
+            # What was written together is heard together, before anybody acts on any of it.
             self._hear_line(line)
-            # Whoever was woken goes first: what is answered in a row is acted on in a row.
-            await trio.lowlevel.checkpoint()
+            if not self._transport.has_line:
+                self.asks.rest()
         if self.trouble.hears_eof:
             self._eof = True
             self.asks.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, cast, final
 
@@ -34,6 +35,7 @@ class Model(Protocol):
 
 
 @final
+@attrs.define(eq=False)
 class Conversation:
     """What an async script converses over: it is told something, and says something.
 
@@ -45,10 +47,9 @@ class Conversation:
       fake: The CLI between the model and the host, for what no model can do.
     """
 
-    def __init__(self, fake: FakeClaude) -> None:
-        self.fake = fake
-        self._told, self._heard = trio.open_memory_channel[_Request](1)
-        self._current: _Request | None = None
+    fake: FakeClaude
+    _asked: trio.MemoryReceiveChannel[_Request]
+    _current: _Request | None = attrs.field(default=None, init=False)
 
     async def receive(self) -> str:
         """Wait until the model is told something, and return that.
@@ -58,7 +59,7 @@ class Conversation:
         Cancellation:
           A checkpoint.
         """
-        while (request := await self._heard.receive()).abandoned:
+        while (request := await self._asked.receive()).abandoned:
             pass
         self._current = request
         return request.told
@@ -75,19 +76,6 @@ class Conversation:
         request.reply = reply
         request.replied.set()
 
-    async def reply(self, told: str) -> Reply:
-        """Ask the script; the fake's side."""
-        request = _Request(told)
-        try:
-            await self._told.send(request)
-            await request.replied.wait()
-        finally:
-            request.abandoned = True
-        return request.reply
-
-    def renew(self) -> None:
-        """Nothing changes."""
-
 
 _Converses: TypeAlias = Callable[[Conversation], Awaitable[None]]
 FakeScript: TypeAlias = Sequence[Reply] | Callable[[str], Reply] | _Converses
@@ -99,7 +87,7 @@ FakeScript: TypeAlias = Sequence[Reply] | Callable[[str], Reply] | _Converses
 class _Request:
     told: str
     replied: trio.Event = attrs.field(factory=trio.Event, init=False)
-    reply: Reply = attrs.field(factory=Reply, init=False)
+    reply: Reply | None = attrs.field(default=None, init=False)
     abandoned: bool = attrs.field(default=False, init=False)
 
 
@@ -160,28 +148,29 @@ class _Function:
 class _Talker:
     """An async function that converses, and is exhausted when it returns."""
 
-    def __init__(self, conversation: Conversation, exhausted: Exhausted) -> None:
-        self._conversation, self._exhausted = conversation, exhausted
-        self._ended = trio.Event()
+    def __init__(self, exhausted: Exhausted) -> None:
+        self._exhausted = exhausted
+        self._ask, self._asked = trio.open_memory_channel[_Request](math.inf)
+        self._open: list[_Request] = []
+        self._ended = False
 
-    async def run(self, script: _Converses) -> None:
-        try:
-            await script(self._conversation)
-        finally:
-            self._ended.set()
+    async def run(self, script: _Converses, fake: FakeClaude) -> None:
+        await script(Conversation(fake, self._asked))
+        self._ended = True
+        for request in self._open:
+            request.replied.set()
 
     async def reply(self, told: str) -> Reply:
-        got: list[Reply] = []
-
-        async def ask(scope: trio.CancelScope) -> None:
-            got.append(await self._conversation.reply(told))
-            scope.cancel()
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(ask, nursery.cancel_scope)
-            await self._ended.wait()
-            nursery.cancel_scope.cancel()
-        return got[0] if got else self._exhausted.reply(told)
+        request = _Request(told)
+        self._open.append(request)
+        self._ask.send_nowait(request)
+        try:
+            if not self._ended:
+                await request.replied.wait()
+        finally:
+            request.abandoned = True
+            self._open.remove(request)
+        return self._exhausted.reply(told) if request.reply is None else request.reply
 
     def renew(self) -> None:
         pass
@@ -194,8 +183,8 @@ def make_model(
     if not callable(script):
         return _Row(script, exhausted)
     if _converses(script):
-        talker = _Talker(Conversation(fake), exhausted)
-        nursery.start_soon(talker.run, cast("_Converses", script))
+        talker = _Talker(exhausted)
+        nursery.start_soon(talker.run, cast("_Converses", script), fake)
         return talker
     return _Function(cast("Callable[[str], Reply]", script))
 

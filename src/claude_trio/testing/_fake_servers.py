@@ -110,7 +110,6 @@ class Server:
             params = {"requestId": number, "reason": "The turn was interrupted"}
             message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
             self._asks.mention(subtype="mcp_message", server_name=self.name, message=message)
-        self.calls.clear()
 
     def describe(self) -> dict[str, object]:
         """Say how it is, as ``mcp_status`` does."""

@@ -157,7 +157,11 @@ class Tasks:
     async def run_command(
         self, speaker: Speaker, call_id: str, use: Mapping[str, object]
     ) -> str | None:
-        """Run a command, or start it in the background; return what is said of that."""
+        """Run a command, or start it in the background; return what is said of that.
+
+        Raises:
+          ToolError: if somebody stops it while its caller waits.
+        """
         seconds = seconds_of(use)
         if use.get("run_in_background"):
             live = self._start("local_bash", speaker, call_id, use, background=True)
@@ -171,14 +175,18 @@ class Tasks:
         try:
             with trio.move_on_at(rest):
                 await live.changed.wait()
+        except trio.Cancelled:
+            self._frames.task_notification(live.task, "stopped", live.task.description)
+            raise
         finally:
             if not live.task.backgrounded:
                 self._live.pop(live.task.id, None)
+        if live.stopped:
+            raise ToolError("Exit code 137")
         if live.task.backgrounded:
             self._nursery.start_soon(self._run_shell, live, rest - trio.current_time())
             return f"Command was moved to the background with ID: {live.task.id}"
-        if not live.stopped:
-            self._frames.task_notification(live.task, "completed", live.task.description)
+        self._frames.task_notification(live.task, "completed", live.task.description)
         return None
 
     async def _run_shell(self, live: _Live, seconds: float) -> None:

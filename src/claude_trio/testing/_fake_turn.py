@@ -115,7 +115,6 @@ class Turn:
             ending = await self._answer()
         failed = self._scope.cancelled_caught
         if failed:
-            await self._run.hear_all()
             ending = self._cut_off()
         fields = {**ending.fields}
         failed |= fields.pop("api_failed", False) is True

@@ -22,20 +22,11 @@ class Witness:
     def __init__(self, on_failure: Callable[[], None] | None = None) -> None:
         self._on_failure = on_failure
         self._failures: list[Exception] = []
-        self.exhausted = Exhausted()
-
-    @property
-    def failed(self) -> bool:
-        """Whether the script has raised."""
-        return bool(self._failures)
+        self.exhausted: Exhausted = Exhausted()
 
     def see(self, exc: Exception) -> str:
         """See an exception, and return its traceback."""
-        while isinstance(exc, ExceptionGroup):
-            inner = cast("ExceptionGroup[Exception]", exc).exceptions
-            if len(inner) > 1:
-                break
-            exc = inner[0]
+        exc = _bare(exc)
         self._failures.append(exc)
         if self._on_failure is not None:
             self._on_failure()
@@ -55,6 +46,13 @@ class Witness:
                 return single
             case everything:
                 return BaseExceptionGroup("the block and its script failed", everything)
+
+
+def _bare(exc: Exception) -> Exception:
+    if not isinstance(exc, ExceptionGroup):
+        return exc
+    inner = cast("ExceptionGroup[Exception]", exc).exceptions
+    return _bare(inner[0]) if len(inner) == 1 else exc
 
 
 def _request(told: str) -> ApiRequest:
