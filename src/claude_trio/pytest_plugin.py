@@ -7,6 +7,8 @@ runs of pytest that use none of it.
 
 from __future__ import annotations
 
+from typing import Final
+
 __all__ = ["pytest_plugins"]
 
-pytest_plugins = ["claude_trio_pytest"]
+pytest_plugins: Final[list[str]] = ["claude_trio_pytest"]
