@@ -34,6 +34,7 @@ CORE: Final = (
     "*/claude_trio/_values.py",
     "*/claude_trio/messages/*",
 )
+QUICK: Final = ("-m", "not slow and not real_cli")
 FRAGMENT: Final = re.compile(r"(\d+|\+[a-z0-9-]+)\.([a-z]+)(\.\d+)?\.rst")
 
 
@@ -88,10 +89,16 @@ def _group(*names: str) -> list[str]:
 @nox.session
 @nox.parametrize("python", [nox.param(path, id=key) for key, path in interpreters().items()])
 def tests(session: nox.Session) -> None:
-    """Run all the tests on every interpreter of the machine; the newest measures coverage."""
+    """Run the tests on every interpreter of the machine; the newest measures coverage.
+
+    The oldest and the newest run them all, and what lies between runs the quick ones: neither the
+    CLI nor the system is another there.
+    """
     session.install(".", *_group("test"))
+    ends = {interpreters()[OLDEST], interpreters()[NEWEST]}
+    chosen = session.posargs or ([] if session.python in ends else QUICK)
     if session.python != interpreters()[NEWEST] or session.posargs:
-        session.run("python", "-m", "pytest", *session.posargs)
+        session.run("python", "-m", "pytest", *chosen)
         return
     data = session.create_tmp()
     session.env["COVERAGE_FILE"] = str(Path(data, "coverage").absolute())
@@ -107,7 +114,7 @@ def tests_lowest(session: nox.Session) -> None:
     """Run the quick tests with the lowest versions that we say we work with."""
     lowest = [bound.replace(">=", "==") for bound in PROJECT["project"]["dependencies"]]
     session.install(".", *lowest, *_group("test"))
-    session.run("python", "-m", "pytest", "-m", "not slow and not real_cli", *session.posargs)
+    session.run("python", "-m", "pytest", *QUICK, *session.posargs)
 
 
 @nox.session
