@@ -96,6 +96,9 @@ async def talk(session: Session, note: Path) -> list[str]:
         async for _ in turn.text:
             await turn.interrupt()
             break
+    # The turn is over at its result.  Whether the CLI has said by then that it is idle decides what
+    # a host says that closes, and would differ from one run to the next.
+    await session.wait_idle()
     return [first.text, second.text, turn.result.outcome.value if turn.result else ""]
 
 
