@@ -40,7 +40,7 @@ class PlainNursery:
     ) -> bool:
         try:
             await self.leave(raised)  # noqa: ASYNC102  Tasks are waited for as in any nursery.
-        except BaseException as exc:
+        except BaseException as exc:  # Only to tell whose it is: the block's own goes on by itself.
             if exc is raised:
                 return False  # noqa: ASYNC910  The nursery is a checkpoint.
             raise
@@ -59,7 +59,7 @@ class PlainNursery:
             swallowed = await self._manager.__aexit__(
                 None if passing is None else type(passing), passing, None
             )
-        except BaseExceptionGroup as group:
+        except BaseExceptionGroup as group:  # As strict nurseries raise everything.
             if split_cancelled(group)[1] is not None:
                 own = [rest] if rest is not None else []
                 message = "a block and the tasks of its nursery failed"

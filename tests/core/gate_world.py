@@ -212,7 +212,7 @@ class World:
     def _guarded(self, step: Callable[[], T]) -> T:
         try:
             return step()
-        except Exception as error:
+        except Exception as error:  # It is raised again, with the story that led to it.
             self.broken = True
             raise LawBroken("legal moves", repr(error), self.story) from error
 

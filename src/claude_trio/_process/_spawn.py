@@ -109,7 +109,7 @@ async def _adopt(
     try:
         await trio.lowlevel.checkpoint_if_cancelled()
         transport.start_drain(nursery)
-    except BaseException:
+    except BaseException:  # Whatever it is, nobody else could end the process.
         # It has been told nothing yet, so there is nothing that it could finish.
         transport.kill()
         with trio.move_on_after(_KILL_SECONDS + MOST_SECONDS + _THREAD_SECONDS, shield=True):

@@ -133,7 +133,7 @@ def _points(scenario: Callable[[], Awaitable[object]], seed: int, seconds: float
 def _execute(run: Run) -> None:
     try:
         run.execute()
-    except BaseException as exc:
+    except BaseException as exc:  # Only to add where it was.
         exc.add_note(str(_error(run, "it ended in an exception that is not its own to catch")))
         raise
     if run.broken:

@@ -54,7 +54,7 @@ def assert_no_leaks() -> Iterator[None]:
     with _mark() as mark:
         try:
             yield
-        except BaseException as exc:
+        except BaseException as exc:  # Whatever ends the block, what is left is told and ended.
             if left := _take_left(before, mark):
                 if split_cancelled(exc)[1] is None:
                     raise AssertionError(left) from exc

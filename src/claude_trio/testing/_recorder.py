@@ -81,7 +81,7 @@ def recording(
     recorder = Recorder(Path(path), launch, redact)
     try:
         yield recorder
-    except BaseException as exc:
+    except BaseException as exc:  # Whatever ends the block, the file is closed.
         if (failure := recorder.close()) is not None:
             exc.add_note(f"besides, the recording {path} stopped: {failure!r}")
         raise
@@ -127,7 +127,7 @@ class Recorder:
             if sys.platform != "win32":
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.ftruncate(self._fd, 0)
-        except BaseException:
+        except BaseException:  # Nobody else knows the descriptor.
             os.close(self._fd)
             raise
 

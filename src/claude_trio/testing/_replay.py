@@ -66,7 +66,7 @@ def replay(
         yield cli
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
-    except BaseException as exc:
+    except BaseException as exc:  # A cancellation, too, may come of the mismatch.
         # Whoever fails leaves early; but that the CLI is gone is what the mismatch did.
         early = cli.left_early and not isinstance(exc, ClaudeTrioError)
         if cli.mismatch is not None and not early:
