@@ -252,9 +252,10 @@ class ProcessTransport:
         """
         try:
             async with self._closing:
-                self._stdin.close()
                 if self.returncode is None:
+                    # Before the end of its input, upon which it may exit as if all were well.
                     await self._end_leader()
+                self._stdin.close()
                 wanted = self._had_children if sweep is None else sweep
                 mark = self._mark if wanted else None
                 gone = self._is_all_gone(mark) or await self._end_rest(mark)
